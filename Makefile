@@ -1,0 +1,60 @@
+# Everything runs inside .venv, which `make setup` builds from pyproject.toml and constraints.txt.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-fast test-slow lint types format bench bench-accuracy bench-overlap bench-evaluate clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## create .venv and install deepbf with its developer tools, at pinned versions
+
+$(STAMP): pyproject.toml constraints.txt
+	@command -v "$(PYTHON)" >/dev/null || { \
+		echo "deepbf needs Python 3.11 or newer, and '$(PYTHON)' was not found; try: make setup PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "deepbf needs Python 3.11 or newer, and '$(PYTHON)' is $$("$(PYTHON)" -V 2>&1); try: make setup PYTHON=/path/to/python3.11" >&2; exit 1; }
+	"$(PYTHON)" -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: setup ## run the built-in example
+	$(BIN)/deepbf demo
+
+test: lint types test-fast ## what every change must pass: style, types, fast tests
+
+test-fast: setup ## the fast tests and the doctests
+	$(BIN)/python -m pytest
+
+test-slow: setup ## the slow tests
+	$(BIN)/python -m pytest -m slow
+
+lint: setup ## check style and formatting
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: setup ## check types
+	$(BIN)/basedpyright
+
+format: setup ## rewrite files in the house format
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: bench-accuracy bench-overlap bench-evaluate ## run every benchmark
+
+bench-accuracy: setup ## error against the exact Bayes factor
+	$(BIN)/python benchmarks/accuracy.py
+
+bench-overlap: setup ## simulating while training, against one after the other
+	$(BIN)/python benchmarks/overlap.py
+
+bench-evaluate: setup ## the speed of evaluating a trained estimator
+	$(BIN)/python benchmarks/evaluate.py
+
+clean: ## remove .venv, builds and caches
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,106 @@
+"""Input checks shared by every public entry point, and the errors they raise.
+
+Each message says which argument, the rule, the value received and the next step.
+"""
+
+from __future__ import annotations
+
+import difflib
+import numbers
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def check_choice(argument: str, value: object, valid: Iterable[str]) -> str:
+    """Return `value` if it is one of `valid`; otherwise name the nearest valid one."""
+    names = list(valid)
+    if isinstance(value, str) and value in names:
+        return value
+    listed = ", ".join(repr(name) for name in names)
+    close = difflib.get_close_matches(str(value), names, n=1, cutoff=0.4)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    raise ValueError(f"{argument} must be one of {listed}; received {value!r}.{hint}")
+
+
+def check_count(argument: str, value: object, *, least: int = 1) -> int:
+    """Return `value` as an int of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{argument} must be a whole number, at least {least}; received {value!r}. Pass an int.")
+    if value < least:
+        raise ValueError(f"{argument} must be at least {least}; received {value}. Pass a larger number.")
+    return int(value)
+
+
+def check_positive(argument: str, value: object) -> float:
+    """Return `value` as a finite float above zero."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{argument} must be a number above 0; received {value!r}. Pass a float or an int.")
+    if not (np.isfinite(float(value)) and value > 0):
+        raise ValueError(f"{argument} must be finite and above 0; received {value}. Pass a positive number.")
+    return float(value)
+
+
+def check_seed(argument: str, value: object) -> int:
+    """Return `value` as a non-negative int, the only kind of seed that a person can write down again."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{argument} must be a non-negative int; received {value!r}. Pass, for example, {argument}=1.")
+    if value < 0:
+        raise ValueError(f"{argument} must be a non-negative int; received {value}. Pass, for example, {argument}=1.")
+    return int(value)
+
+
+def check_probs(argument: str, value: ArrayLike | None, names: Sequence[str]) -> NDArray[np.float64]:
+    """Return one probability a model, positive and summing to 1; equal ones when `value` is None."""
+    num_models = len(names)
+    if value is None:
+        return np.full(num_models, 1.0 / num_models)
+    try:
+        probs = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{argument} must be a sequence of numbers; received {value!r}.") from error
+    if probs.shape != (num_models,):
+        raise ValueError(
+            f"{argument} has shape {probs.shape} for {num_models} models ({', '.join(names)}); "
+            "pass one probability per model, summing to 1."
+        )
+    if not np.all(np.isfinite(probs)) or np.any(probs <= 0):
+        raise ValueError(
+            f"{argument} must be finite and above 0 for every model; received {probs.tolist()}. "
+            "Leave a model with probability 0 out of the list of models."
+        )
+    if abs(probs.sum() - 1.0) > 1e-6:
+        raise ValueError(
+            f"{argument} must sum to 1; received {probs.tolist()}, which sums to {probs.sum():.6g}. "
+            f"Divide by the sum: {np.round(probs / probs.sum(), 6).tolist()}."
+        )
+    return probs / probs.sum()
+
+
+def check_numeric_array(argument: str, value: object) -> NDArray[np.generic]:
+    """Return `value` as an array of real numbers, refusing objects, text and complex numbers."""
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(
+            f"{argument} cannot be made into one array ({error}); pass equally long rows, one a data set."
+        ) from error
+    if array.dtype.kind not in "biuf":
+        raise TypeError(
+            f"{argument} must hold real numbers; received an array of dtype {array.dtype} (from {type(value).__name__}). "
+            "Pass a numeric NumPy array."
+        )
+    return array
+
+
+def describe_nonfinite(array: NDArray[np.generic]) -> str | None:
+    """Return a phrase that counts the nan and inf entries and says where the first is, or None when all are finite."""
+    if array.dtype.kind != "f":
+        return None
+    finite = np.isfinite(array)
+    if finite.all():
+        return None
+    bad = np.argwhere(~finite)
+    first = tuple(int(i) for i in bad[0])
+    return f"{len(bad)} of {array.size} values not finite, the first, {array[first]}, at index {first}"

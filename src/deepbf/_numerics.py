@@ -1,0 +1,26 @@
+"""The few lines that everything numerical shares: arithmetic on log odds, never on probabilities."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_softmax
+
+
+def log_posterior_probs(log_evidence: NDArray[np.float64], log_prior: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return log posterior probabilities of the models, shape (batch, K).
+
+    `log_evidence` has shape (batch, K) and may be shifted by any constant a row; `log_prior` has shape (K,).
+    """
+    return log_softmax(log_evidence + log_prior, axis=-1)
+
+
+def log_evidence(log_odds: ArrayLike) -> NDArray[np.float64]:
+    """Return log evidences up to a constant a row, shape (..., K), from log odds against the last model."""
+    odds = np.asarray(log_odds, dtype=np.float64)
+    return np.concatenate([odds, np.zeros_like(odds[..., :1])], axis=-1)
+
+
+def cross_entropy(log_evidence: NDArray[np.float64], label: int) -> NDArray[np.float64]:
+    """Return the negative log posterior probability of model `label` under equal priors, one entry a data set."""
+    return -log_softmax(log_evidence, axis=-1)[..., label]

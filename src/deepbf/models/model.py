@@ -1,0 +1,154 @@
+"""A model: a prior, a simulator, and one checked way to run them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deepbf import _checks
+
+Params = NDArray[np.generic] | Mapping[str, NDArray[np.generic]] | None
+Seed = int | np.random.SeedSequence
+
+
+class Simulations(NamedTuple):
+    """Parameters and data sets drawn from one model, matched along their leading axes."""
+
+    params: Params
+    data: NDArray[np.generic]
+
+
+class SimulationError(RuntimeError):
+    """A model's prior or simulator failed; the message names the model, the seed and a line that reproduces it."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model that can be simulated: draws parameters from a prior, and data given parameters.
+
+    Parameters
+    ----------
+    name
+        What answers and plots call this model.
+    simulator
+        ``simulator(rng, params)`` returns an array with one data set per leading index. ``rng`` is a
+        `numpy.random.Generator`; draw every random number from it. Without a prior: ``simulator(rng, size)``.
+    prior
+        ``prior(rng, size)`` returns an array with leading axis ``size``, or a dict of such arrays, which reaches the
+        simulator as a dict. None for a model without parameters.
+    log_prior, log_likelihood
+        ``log_prior(params)`` and ``log_likelihood(params, data)``, used only by the likelihood baselines.
+    transform
+        Maps parameters to an unconstrained scale, used only by the likelihood baselines.
+
+    Examples
+    --------
+    >>> coin = Model("coin", prior=lambda rng, size: rng.beta(1, 1, size),
+    ...              simulator=lambda rng, p: rng.binomial(1, p[:, None], (len(p), 10)))
+    >>> coin.simulate(3, seed=1).data.shape
+    (3, 10)
+    """
+
+    name: str
+    _: KW_ONLY
+    simulator: Callable[..., Any]
+    prior: Callable[..., Any] | None = None
+    log_prior: Callable[..., Any] | None = None
+    log_likelihood: Callable[..., Any] | None = None
+    transform: Any = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise TypeError(f"name must be a non-empty string; received {self.name!r}. Pass what answers should say.")
+        if not callable(self.simulator):
+            raise TypeError(
+                f"simulator of model {self.name!r} must be a function of (rng, params); received {self.simulator!r}."
+            )
+        for argument in ("prior", "log_prior", "log_likelihood"):
+            value = getattr(self, argument)
+            if value is not None and not callable(value):
+                raise TypeError(f"{argument} of model {self.name!r} must be a function or None; received {value!r}.")
+
+    def simulate(self, size: int, seed: Seed) -> Simulations:
+        """Return `size` data sets with the parameters that gave them; the same seed gives the same bits.
+
+        `seed` is an int or a `numpy.random.SeedSequence`, so that any chunk of a longer run can be drawn again alone.
+        """
+        size = _checks.check_count("size", size)
+        rng = np.random.default_rng(seed)
+        params = self._draw_params(rng, size, seed)
+        data = self._draw_data(rng, params, size, seed)
+        return Simulations(params, data)
+
+    def _draw_params(self, rng: np.random.Generator, size: int, seed: Seed) -> Params:
+        if self.prior is None:
+            return None
+        try:
+            drawn = self.prior(rng, size)
+        except Exception as error:
+            raise self._failure(f"its prior raised {_describe(error)}", size, seed) from error
+        if isinstance(drawn, Mapping):
+            return {name: self._check_params(f"parameter {name!r}", v, size, seed) for name, v in drawn.items()}
+        return self._check_params("parameters", drawn, size, seed)
+
+    def _check_params(self, what: str, value: object, size: int, seed: Seed) -> NDArray[np.generic]:
+        array = np.asarray(value)
+        if array.ndim == 0 or array.shape[0] != size:
+            raise self._failure(
+                f"its prior returned {what} of shape {array.shape} for size={size}; the leading axis must be {size}",
+                size,
+                seed,
+            )
+        return array
+
+    def _draw_data(self, rng: np.random.Generator, params: Params, size: int, seed: Seed) -> NDArray[np.generic]:
+        try:
+            drawn = self.simulator(rng, size if self.prior is None else params)
+        except Exception as error:
+            raise self._failure(f"its simulator raised {_describe(error)}", size, seed) from error
+        problem = _problem_with_data(drawn, size)
+        if problem is not None:
+            raise self._failure(f"its simulator {problem}", size, seed)
+        return np.asarray(drawn)
+
+    def _failure(self, what: str, size: int, seed: Seed) -> SimulationError:
+        written_seed = write_seed(seed)
+        return SimulationError(
+            f"Model {self.name!r} failed with seed {written_seed}: {what}. "
+            f"Reproduce it with: model.simulate({size}, seed={written_seed})"
+        )
+
+
+def write_seed(seed: Seed) -> str:
+    """Return the seed as Python that a person can paste to draw the same data again."""
+    if isinstance(seed, np.random.SeedSequence):
+        return f"np.random.SeedSequence({seed.entropy}, spawn_key={tuple(int(k) for k in seed.spawn_key)})"
+    return str(seed)
+
+
+def _describe(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _problem_with_data(drawn: object, size: int) -> str | None:
+    """Return what is wrong with a simulator's output as the end of a sentence, or None."""
+    if drawn is None:
+        return "returned None; return an array with one data set per leading index"
+    try:
+        data = np.asarray(drawn)
+    except ValueError as error:
+        return f"returned {type(drawn).__name__}, which is not one array ({error}); return equally shaped data sets"
+    if data.dtype.kind not in "biuf":
+        return f"returned an array of dtype {data.dtype}; return real numbers"
+    if data.ndim == 0:
+        return f"returned a single number ({drawn!r}); return an array with leading axis {size}"
+    if data.shape[0] != size:
+        return f"returned an array of shape {data.shape}; the leading axis must be {size}, one entry a data set"
+    if data.size == 0:
+        return f"returned an empty array of shape {data.shape}; every data set needs at least one value"
+    nonfinite = _checks.describe_nonfinite(data)
+    return None if nonfinite is None else f"returned {nonfinite}; return finite numbers only"

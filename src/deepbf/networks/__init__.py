@@ -1,0 +1,14 @@
+"""Networks: from prepared data sets to log odds, for vectors and sets."""
+
+from deepbf.networks.base import AbstractNetwork, AbstractPreparation, InputLayout
+from deepbf.networks.registry import NETWORKS, NetworkKind, check_network, check_structure
+
+__all__ = [
+    "NETWORKS",
+    "AbstractNetwork",
+    "AbstractPreparation",
+    "InputLayout",
+    "NetworkKind",
+    "check_network",
+    "check_structure",
+]

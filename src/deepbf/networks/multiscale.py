@@ -1,0 +1,60 @@
+"""Summaries seen at several scales: decorrelated over all models, and again as each model spreads them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+MOST_PER_MODEL = 8
+
+
+class MultiScale(eqx.Module):
+    """Linear maps of a feature vector: whitened over the pooled models, then whitened for each model and squashed.
+
+    Competing models often differ a thousandfold in how far their summaries spread. Whitening for the pool alone
+    leaves the narrow model's data in one corner; whitening for each model as well keeps both in focus.
+    """
+
+    offset: jax.Array
+    matrix: jax.Array
+    num_linear: int = eqx.field(static=True)
+
+    @classmethod
+    def fit(cls, features: Sequence[NDArray[np.float32]], *, smallest_spread: float) -> MultiScale:
+        """Return the maps for features like these, one array (data sets, features) a model.
+
+        Directions whose spread is below `smallest_spread` of the widest are left out.
+        """
+        pooled = _whitening(np.concatenate(features), smallest_spread)
+        own = [_whitening(model_features, smallest_spread, MOST_PER_MODEL) for model_features in features]
+        matrix = np.concatenate([pooled[1], *(matrix for _, matrix in own)], axis=1)
+        offset = np.concatenate([pooled[0] @ pooled[1], *(mean @ matrix for mean, matrix in own)])
+        return cls(jnp.asarray(offset, jnp.float32), jnp.asarray(matrix, jnp.float32), pooled[1].shape[1])
+
+    @property
+    def num_columns(self) -> int:
+        return self.matrix.shape[1]
+
+    def __call__(self, features: jax.Array) -> jax.Array:
+        """Return (batch, num_columns): the linear columns first, then the squashed ones."""
+        scaled = features @ self.matrix - self.offset
+        return jnp.concatenate([scaled[:, : self.num_linear], jnp.arcsinh(scaled[:, self.num_linear :])], axis=1)
+
+
+def _whitening(
+    features: NDArray[np.float32], smallest_spread: float, most: int | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the mean and the matrix that takes features to their leading principal components, at unit variance."""
+    values = np.asarray(features, dtype=np.float64)
+    mean = values.mean(axis=0)
+    _, spreads, directions = np.linalg.svd((values - mean) / np.sqrt(max(len(values) - 1, 1)), full_matrices=False)
+    if spreads[0] <= 0:
+        # Features that never vary carry nothing: one column of zeros keeps the shapes alive.
+        return mean, np.zeros((values.shape[1], 1))
+    kept = np.flatnonzero(spreads > smallest_spread * spreads[0])[:most]
+    return mean, directions[kept].T / spreads[kept]

@@ -1,0 +1,140 @@
+"""Preparations: from standardised data sets to the rows that networks read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from deepbf.networks.base import AbstractPreparation, InputLayout
+from deepbf.networks.histogram import SoftHistogram
+from deepbf.networks.multiscale import MultiScale
+
+ArrayT = TypeVar("ArrayT", jax.Array, NDArray[np.float32])
+Pilot = Sequence[NDArray[np.float32]]
+
+
+class SquashedVector(AbstractPreparation):
+    """Every value squashed, data sets flattened: all that the paper's networks for vectors need."""
+
+    @classmethod
+    def fit(cls, pilot: Pilot) -> SquashedVector:
+        del pilot
+        return cls()
+
+    def __call__(self, data: jax.Array) -> jax.Array:
+        return squash(data).reshape(data.shape[0], -1)
+
+    def layout(self, data_shape: tuple[int, ...]) -> InputLayout:
+        width = math.prod(data_shape)
+        return InputLayout(num_linear=width, num_summary=width)
+
+
+class SquashedSet(AbstractPreparation):
+    """Every value squashed, observations kept apart: for networks that learn what to do with each observation."""
+
+    @classmethod
+    def fit(cls, pilot: Pilot) -> SquashedSet:
+        del pilot
+        return cls()
+
+    def __call__(self, data: jax.Array) -> jax.Array:
+        return squash(data).reshape(data.shape[0], -1)
+
+    def layout(self, data_shape: tuple[int, ...]) -> InputLayout:
+        return InputLayout(num_linear=0, num_summary=0, num_obs=data_shape[0], obs_dim=math.prod(data_shape[1:]))
+
+
+class ScaledVector(AbstractPreparation):
+    """Values squashed, then decorrelated at several scales."""
+
+    scales: MultiScale
+
+    @classmethod
+    def fit(cls, pilot: Pilot) -> ScaledVector:
+        flat = [np.arcsinh(data.reshape(len(data), -1)) for data in pilot]
+        return cls(MultiScale.fit(flat, smallest_spread=1e-4))
+
+    def __call__(self, data: jax.Array) -> jax.Array:
+        return self.scales(squash(data).reshape(data.shape[0], -1))
+
+    def layout(self, data_shape: tuple[int, ...]) -> InputLayout:
+        return InputLayout(num_linear=self.scales.num_linear, num_summary=self.scales.num_columns)
+
+
+# Decorrelating costs the cube of the width, and with more columns than pilot data sets it would be noise.
+WIDEST_DECORRELATED = 512
+
+
+def prepare_vector(pilot: Pilot) -> AbstractPreparation:
+    """Return the default preparation of vectors: decorrelated, unless they are too wide for that."""
+    width = math.prod(pilot[0].shape[1:])
+    return ScaledVector.fit(pilot) if width <= WIDEST_DECORRELATED else SquashedVector.fit(pilot)
+
+
+class SetSummary(AbstractPreparation):
+    """Soft histogram and moments of the observations, at several scales; vector observations follow as they are.
+
+    The summary of scalar observations is complete. For vectors it holds each column's marginal distribution, and
+    the observations themselves go along, for a learned map of how the columns move together.
+    """
+
+    histogram: SoftHistogram
+    scales: MultiScale
+    moment_mean: jax.Array
+    moment_spread: jax.Array
+
+    @classmethod
+    def fit(cls, pilot: Pilot) -> SetSummary:
+        sets = [_as_sets(data) for data in pilot]
+        observations = np.concatenate([data.reshape(-1, data.shape[2]) for data in sets])
+        histogram = SoftHistogram.fit(observations)
+        pooled_ramps = [np.asarray(eqx.filter_jit(histogram)(jnp.asarray(data))) for data in sets]
+        moments = [np.asarray(_moments(jnp.asarray(data))) for data in sets]
+        mean = np.stack([m.mean(axis=0) for m in moments])
+        spread = np.stack([m.std(axis=0) for m in moments])
+        return cls(
+            histogram,
+            # Below this share of the widest, a direction of float32 means carries rounding rather than data.
+            MultiScale.fit(pooled_ramps, smallest_spread=1e-3),
+            jnp.asarray(mean, jnp.float32),
+            jnp.asarray(np.where(spread > 1e-6, spread, 1.0), jnp.float32),
+        )
+
+    def __call__(self, data: jax.Array) -> jax.Array:
+        sets = _as_sets(data)
+        moments = _moments(sets)[:, None, :]
+        scaled_moments = jnp.arcsinh((moments - self.moment_mean) / self.moment_spread)
+        summary = [self.scales(self.histogram(sets)), scaled_moments.reshape(data.shape[0], -1)]
+        if sets.shape[2] > 1:
+            summary.append(squash(data).reshape(data.shape[0], -1))
+        return jnp.concatenate(summary, axis=1)
+
+    def layout(self, data_shape: tuple[int, ...]) -> InputLayout:
+        obs_dim = math.prod(data_shape[1:])
+        return InputLayout(
+            num_linear=self.scales.num_linear,
+            num_summary=self.scales.num_columns + self.moment_mean.size,
+            num_obs=data_shape[0] if obs_dim > 1 else 0,
+            obs_dim=obs_dim if obs_dim > 1 else 0,
+        )
+
+
+def squash(data: jax.Array) -> jax.Array:
+    """Return the data with heavy tails pulled in: linear near 0, logarithmic far away."""
+    return jnp.arcsinh(data)
+
+
+def _as_sets(data: ArrayT) -> ArrayT:
+    return data.reshape(data.shape[0], data.shape[1], -1)
+
+
+def _moments(sets: jax.Array) -> jax.Array:
+    """Return squashed first and second moments of each column, shape (batch, 2 columns): they see past the knots."""
+    return jnp.arcsinh(jnp.concatenate([sets.mean(axis=1), (sets**2).mean(axis=1)], axis=1))

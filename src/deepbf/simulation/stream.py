@@ -1,0 +1,149 @@
+"""A stream of simulations that runs ahead of whoever reads it, in order, bounded in memory."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing.reduction import ForkingPickler
+from types import TracebackType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deepbf.models import Model
+from deepbf.simulation.chunks import CHUNK_SIZE, Transform, simulate_chunks
+
+
+class SimulationStream:
+    """Chunks of simulations from all models, drawn in the background and read in order.
+
+    Tasks go to `executor`, or to one background thread when it is None. How many chunks a task holds, how many
+    workers there are and in which order they finish never changes the bits that come out.
+
+    Parameters
+    ----------
+    models
+        The models; each chunk holds the same number of data sets from each.
+    seed
+        The seed of the whole stream.
+    first_chunk
+        Where to start, to go on after chunks that another stream drew with the same seed.
+    num_datasets
+        Data sets a model after which the stream ends, counted from chunk 0; None for an endless stream.
+    transform
+        Runs on each model's data where they were simulated.
+    executor
+        Any `concurrent.futures.Executor`. The stream never shuts it down.
+    num_ahead
+        Tasks in flight or waiting to be read: the bound on memory.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[Model],
+        seed: int,
+        *,
+        first_chunk: int = 0,
+        num_datasets: int | None = None,
+        transform: Transform | None = None,
+        executor: Executor | None = None,
+        num_ahead: int | None = None,
+    ) -> None:
+        check_executor(executor, models)
+        self._models = tuple(models)
+        self._seed = seed
+        self._num_datasets = num_datasets
+        self._own_executor = None if executor is not None else ThreadPoolExecutor(1, "deepbf-simulation")
+        self._executor: Executor = executor if executor is not None else self._own_executor  # pyright: ignore[reportAttributeAccessIssue]
+        self._num_ahead = num_ahead if num_ahead is not None else 2 + num_workers(executor)
+        self._tasks: deque[Future[list[NDArray[np.generic]]]] = deque()
+        self._next_chunk = first_chunk
+        self._transform = transform
+        self.chunks_per_task = 1
+
+    def __enter__(self) -> SimulationStream:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether every data set has been read."""
+        return not self._tasks and self._num_left() == 0
+
+    def run_ahead(self) -> None:
+        """Submit tasks until `num_ahead` are in flight or nothing is left to draw."""
+        while len(self._tasks) < self._num_ahead and self._num_left() != 0:
+            sizes = self._next_sizes()
+            self._tasks.append(
+                self._executor.submit(simulate_chunks, self._models, self._seed, sizes, self._transform)
+            )
+
+    def ready(self) -> bool:
+        """Whether `take` would return at once."""
+        self.run_ahead()
+        return bool(self._tasks) and self._tasks[0].done()
+
+    def take(self, timeout: float | None = None) -> list[NDArray[np.generic]]:
+        """Return the next data in order, one array a model, waiting for them if need be.
+
+        Raises `TimeoutError` after `timeout` seconds; the data stay in the stream.
+        """
+        self.run_ahead()
+        data = self._tasks[0].result(timeout)
+        self._tasks.popleft()
+        self.run_ahead()
+        return data
+
+    def close(self) -> None:
+        """Drop what has not started; a task that is running ends by itself and its result is discarded."""
+        for task in self._tasks:
+            task.cancel()
+        self._tasks.clear()
+        if self._own_executor is not None:
+            self._own_executor.shutdown(wait=False, cancel_futures=True)
+
+    def _num_left(self) -> int | None:
+        return None if self._num_datasets is None else max(0, self._num_datasets - self._next_chunk * CHUNK_SIZE)
+
+    def _next_sizes(self) -> list[tuple[int, int]]:
+        sizes = []
+        for _ in range(self.chunks_per_task):
+            left = self._num_left()
+            if left == 0:
+                break
+            sizes.append((self._next_chunk, CHUNK_SIZE if left is None else min(CHUNK_SIZE, left)))
+            self._next_chunk += 1
+        return sizes
+
+
+def num_workers(executor: Executor | None) -> int:
+    """Return how many tasks the executor runs at once, as far as it says; 4 for one that does not."""
+    if executor is None:
+        return 1
+    return int(getattr(executor, "_max_workers", 4))
+
+
+def check_executor(executor: object, models: Sequence[Model]) -> None:
+    """Raise if `executor` cannot run these models."""
+    if executor is None:
+        return
+    if not callable(getattr(executor, "submit", None)):
+        raise TypeError(
+            f"executor must have a submit method, as every concurrent.futures.Executor has; received {executor!r}. "
+            "Pass, for example, concurrent.futures.ProcessPoolExecutor(4), or leave it out."
+        )
+    if isinstance(executor, ProcessPoolExecutor):
+        for model in models:
+            try:
+                ForkingPickler.dumps(model)
+            except Exception as error:
+                raise TypeError(
+                    f"executor runs other processes, but model {model.name!r} cannot be sent to them ({error}). "
+                    "Define its prior and simulator as functions at the top of a module, not as lambdas, "
+                    "or pass a ThreadPoolExecutor."
+                ) from error

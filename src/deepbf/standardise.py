@@ -1,0 +1,62 @@
+"""Robust standardisation: any finite data become float32 numbers of moderate size, without overflow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Far beyond any plausible datum, and a sum of many squares is still a finite float32: log odds stay finite.
+LARGEST = 1e15
+
+
+@dataclass(frozen=True)
+class Standardiser:
+    """Subtracts a location and divides by a scale, column by column; plain arrays, so it travels to any worker.
+
+    Location and scale come from the middle of the data, so that a few counts in the millions do not squash the rest.
+    """
+
+    location: NDArray[np.float64]
+    scale: NDArray[np.float64]
+
+    @classmethod
+    def fit(cls, pilot: Sequence[NDArray[np.generic]], *, exchangeable: bool) -> Standardiser:
+        """Return the standardiser for data like `pilot`, one array of data sets a model.
+
+        With `exchangeable`, axis 1 runs over exchangeable observations, which share one location and scale.
+        """
+        columns = [_as_columns(data, exchangeable) for data in pilot]
+        pooled = np.concatenate(columns)
+        location = np.median(pooled, axis=0)
+        scale = _robust_scale(pooled, location)
+        return cls(location, scale)
+
+    def __call__(self, data: NDArray[np.generic]) -> NDArray[np.float32]:
+        """Return the standardised data, same shape, float32, within +-1e15."""
+        with np.errstate(over="ignore"):
+            centred = np.subtract(data, self.location, dtype=np.float64)
+            centred /= self.scale
+        return np.clip(centred, -LARGEST, LARGEST, out=centred).astype(np.float32)
+
+
+def _as_columns(data: NDArray[np.generic], exchangeable: bool) -> NDArray[np.float64]:
+    values = np.asarray(data, dtype=np.float64)
+    if exchangeable:
+        # (datasets, observations) or (datasets, observations, features): every observation is a row.
+        return values.reshape(values.shape[0] * values.shape[1], *values.shape[2:])
+    return values
+
+
+def _robust_scale(pooled: NDArray[np.float64], location: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the interquartile range, or a wider measure where it is zero; 1 for a constant column."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        low, high = np.quantile(pooled, [0.25, 0.75], axis=0)
+        scale = high - low
+        # Mostly-constant columns (rare events) have no interquartile range: take the mean distance instead.
+        scale = np.where(scale > 0, scale, np.mean(np.abs(pooled - location), axis=0))
+    # The smallest normal number as a floor keeps the division finite for scales like 1e-320.
+    usable = np.isfinite(scale) & (scale > np.finfo(np.float64).tiny)
+    return np.where(usable, scale, 1.0)

@@ -1,0 +1,39 @@
+"""A study: competing models, the shape of their data, and the exact answer where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from deepbf.models import Model
+
+
+@dataclass(frozen=True)
+class Study:
+    """A ready-made comparison of models.
+
+    Parameters
+    ----------
+    name
+        What `deepbf.studies.load` calls it.
+    title
+        One line in words.
+    num_obs
+        Observations a data set.
+    models
+        The competing models, in the order that gives every Bayes factor its direction.
+    structure
+        What `deepbf.fit` should assume about the data.
+    exact_log_bf
+        Maps data of shape (num_datasets, num_obs) to exact natural log Bayes factors, first model over second.
+    """
+
+    name: str
+    title: str
+    num_obs: int
+    models: tuple[Model, ...]
+    structure: str
+    exact_log_bf: Callable[[ArrayLike], NDArray[np.float64]]

@@ -1,0 +1,6 @@
+"""Training: from a stream of simulations to an ensemble of networks, within a budget."""
+
+from deepbf.training.budget import Budget
+from deepbf.training.trainer import TrainedEnsemble, TrainingRecord, train
+
+__all__ = ["Budget", "TrainedEnsemble", "TrainingRecord", "train"]

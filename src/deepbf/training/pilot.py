@@ -1,0 +1,92 @@
+"""The pilot: the first simulations, which show the data's shape, scale and cost before anything is built."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deepbf.models import ModelSet, SimulationError
+from deepbf.simulation import CHUNK_SIZE, SimulationStream
+from deepbf.training.interrupt import StopOnInterrupt
+
+# Data sets a model: enough to place knots in the tails and to decorrelate a few hundred columns.
+PILOT_DATASETS = 4096
+# A slow simulator gets no more than this share of a budget in seconds before training starts on what there is.
+PILOT_SHARE = 0.1
+POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """The first chunks, one array a model, and what they cost."""
+
+    data: list[NDArray[np.generic]]
+    seconds: float
+
+    @property
+    def num_datasets(self) -> int:
+        return len(self.data[0])
+
+    @property
+    def num_chunks(self) -> int:
+        return -(-self.num_datasets // CHUNK_SIZE)
+
+    @property
+    def data_shape(self) -> tuple[int, ...]:
+        return self.data[0].shape[1:]
+
+
+def run_pilot(
+    model_set: ModelSet,
+    seed: int,
+    *,
+    executor: Executor | None,
+    num_datasets: int | None,
+    seconds: float | None,
+    stop: StopOnInterrupt,
+) -> Pilot:
+    """Return the first data sets of the training stream, after checking that the models' data fit together.
+
+    `num_datasets` bounds what may be drawn a model, `seconds` how long; at least one chunk is always drawn.
+    """
+    start = time.monotonic()
+    wanted = min(PILOT_DATASETS, num_datasets) if num_datasets is not None else PILOT_DATASETS
+    parts: list[list[NDArray[np.generic]]] = []
+    with SimulationStream(model_set.models, seed, num_datasets=wanted, executor=executor) as stream:
+        while not stream.exhausted:
+            parts.append(take_or_stop(stream, stop))
+            if len(parts) == 1:
+                check_same_shape(model_set, parts[0])
+            elapsed = time.monotonic() - start
+            if seconds is not None and elapsed > PILOT_SHARE * seconds:
+                break
+            # Small tasks first, for an early failure; then large ones, to spend the time on simulation.
+            stream.chunks_per_task = 8
+    data = [np.concatenate(model_parts) for model_parts in zip(*parts, strict=True)]
+    return Pilot(data, time.monotonic() - start)
+
+
+def take_or_stop(stream: SimulationStream, stop: StopOnInterrupt) -> list[NDArray[np.generic]]:
+    """Return the next data, raising KeyboardInterrupt if Ctrl-C comes first."""
+    while True:
+        if stop.requested:
+            raise KeyboardInterrupt
+        try:
+            return stream.take(timeout=POLL_SECONDS)
+        except TimeoutError:
+            continue
+
+
+def check_same_shape(model_set: ModelSet, data: list[NDArray[np.generic]]) -> None:
+    """Raise unless all models make data sets of one shape."""
+    shapes = [model_data.shape[1:] for model_data in data]
+    for name, shape in zip(model_set.names, shapes, strict=True):
+        if shape != shapes[0]:
+            raise SimulationError(
+                f"models must make data sets of one shape to be compared; {model_set.names[0]!r} makes {shapes[0]}, "
+                f"{name!r} makes {shape}. Make both simulators return the same shape after the leading axis."
+            )

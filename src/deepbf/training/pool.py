@@ -1,0 +1,142 @@
+"""The pool: every simulation made so far, ready to be drawn again, shared out among the ensemble's members."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Mini-batches handed to the compiled block at once: enough steps to forget the hand-over, few enough for the cache.
+BLOCK_BYTES = 16_000_000
+MOST_STEPS_A_BLOCK = 64
+# With the program itself and the compiler's working memory this keeps a fit under 1.5 GB.
+POOL_BYTES = 640_000_000
+
+
+class Pool:
+    """Prepared simulations in segments of one mini-batch, new ones drawn first, old ones again when none are new.
+
+    Each segment belongs to about half of the members. Members then differ by what they have seen as well as by how
+    they started, and by the half-sampling identity the spread among members trained on random halves estimates the
+    standard error of one trained on everything. When memory is full, new segments overwrite the oldest.
+    """
+
+    def __init__(
+        self,
+        num_models: int,
+        width: int,
+        batch_size: int,
+        num_members: int,
+        rng: np.random.Generator,
+        *,
+        capacity_bytes: int = POOL_BYTES,
+    ) -> None:
+        segment_bytes = num_models * batch_size * width * 4
+        self._num_slots = max(2 * num_members, capacity_bytes // segment_bytes)
+        # Untouched pages cost nothing: memory grows as simulations arrive.
+        self._slots = np.empty((num_models, self._num_slots, batch_size, width), np.float32)
+        self._owners = half_of_members(num_members)
+        self._members = [MemberDraws(num_models, rng) for _ in range(num_members)]
+        self._partial = [np.empty((0, width), np.float32) for _ in range(num_models)]
+        self._num_segments = 0
+        self.num_rows = 0
+        self.batch_size = batch_size
+        self.most_steps_a_block = int(np.clip(BLOCK_BYTES // (segment_bytes * num_members), 1, MOST_STEPS_A_BLOCK))
+        # Two, by turns: one is read by the running block while the other is filled.
+        shape = (self.most_steps_a_block, num_members, num_models, batch_size, width)
+        self._buffers = deque([np.zeros(shape, np.float32), np.zeros(shape, np.float32)])
+
+    def add(self, rows: Sequence[NDArray[np.float32]]) -> None:
+        """Take in prepared rows, the same number from each model."""
+        self.num_rows += len(rows[0])
+        self._partial = [np.concatenate([old, new]) for old, new in zip(self._partial, rows, strict=True)]
+        batch_size = self._slots.shape[2]
+        num_whole = len(self._partial[0]) // batch_size
+        for segment in range(num_whole):
+            self._store([part[segment * batch_size : (segment + 1) * batch_size] for part in self._partial])
+        self._partial = [part[num_whole * batch_size :] for part in self._partial]
+
+    def complete_last_segment(self) -> None:
+        """Fill a started segment with earlier rows, so that no simulation of a fixed number goes unused."""
+        num_started = len(self._partial[0])
+        if num_started == 0:
+            return
+        # Fewer rows than one mini-batch in all: repeat them until it is full.
+        earlier = self._slots[:, 0] if self._num_segments else np.stack(self._partial)
+        rows = [np.concatenate([part, earlier[k]]) for k, part in enumerate(self._partial)]
+        self._store([np.resize(part, self._slots.shape[2:]) for part in rows])
+        self._partial = [part[:0] for part in self._partial]
+
+    @property
+    def has_started_segment(self) -> bool:
+        """Whether some rows wait for a segment to be full."""
+        return len(self._partial[0]) > 0
+
+    def ready(self) -> bool:
+        """Whether every member owns at least one segment."""
+        return all(member.owned for member in self._members)
+
+    def num_new_steps(self) -> int:
+        """Return how many steps can be taken before some member has to use a simulation again."""
+        return min(len(member.new) for member in self._members)
+
+    def draw(self, num_steps: int) -> NDArray[np.float32]:
+        """Return mini-batches, shape (most_steps_a_block, members, models, batch_size, width); the first ones count.
+
+        The array is overwritten by the draw after the next one.
+        """
+        batches = self._buffers[0]
+        self._buffers.rotate()
+        for step, (m, member) in itertools.product(range(num_steps), enumerate(self._members)):
+            for model_index, slot in enumerate(member.next_slots()):
+                batches[step, m, model_index] = self._slots[model_index, slot]
+        return batches
+
+    def _store(self, rows: Sequence[NDArray[np.float32]]) -> None:
+        slot = self._num_segments % self._num_slots
+        for model_index, part in enumerate(rows):
+            self._slots[model_index, slot] = part
+        for m in self._owners[slot % len(self._owners)]:
+            self._members[m].receive(slot, first_time=self._num_segments < self._num_slots)
+        self._num_segments += 1
+
+
+class MemberDraws:
+    """Which slots one member draws next: new ones in order of arrival, otherwise a fresh shuffle of all it owns."""
+
+    def __init__(self, num_models: int, rng: np.random.Generator) -> None:
+        self._rng = rng
+        self._shuffled: list[list[int]] = [[] for _ in range(num_models)]
+        self.owned: list[int] = []
+        self.new: deque[int] = deque()
+
+    def receive(self, slot: int, *, first_time: bool) -> None:
+        if first_time:
+            self.owned.append(slot)
+        self.new.append(slot)
+
+    def next_slots(self) -> list[int]:
+        """Return a slot for each model; models are shuffled apart, so old rows meet in new company."""
+        if self.new:
+            return [self.new.popleft()] * len(self._shuffled)
+        return [self._next_old(k) for k in range(len(self._shuffled))]
+
+    def _next_old(self, model_index: int) -> int:
+        if not self._shuffled[model_index]:
+            self._shuffled[model_index] = self._rng.permutation(self.owned).tolist()
+        return self._shuffled[model_index].pop()
+
+
+def half_of_members(num_members: int) -> list[tuple[int, ...]]:
+    """Return the ways to pick half of the members (both roundings of an odd half), in a fixed, mixed order."""
+    if num_members == 1:
+        return [(0,)]
+    sizes = {num_members // 2, (num_members + 1) // 2}
+    halves = [c for size in sorted(sizes) for c in itertools.islice(itertools.combinations(range(num_members), size), 64)]
+    # A half is followed by its complement, so that the first two segments already serve every member.
+    everyone = set(range(num_members))
+    paired = [half for c in halves for half in (c, tuple(sorted(everyone - set(c))))]
+    return list(dict.fromkeys(paired))

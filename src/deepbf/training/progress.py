@@ -1,0 +1,62 @@
+"""The progress bar: share done, loss, simulations, time left."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgressColumn, TextColumn
+from rich.text import Text
+
+
+class TimeLeft(ProgressColumn):
+    """Time left as the budget tells it; rich's own guess starts from nothing after compilation."""
+
+    def render(self, task: Task) -> Text:
+        left = task.fields.get("seconds_left")
+        return Text("" if left is None else f"{max(0.0, left):4.0f} s left")
+
+
+class ProgressBar:
+    """A bar on the terminal, or nothing at all when not wanted."""
+
+    def __init__(self, wanted: bool) -> None:
+        self._bar = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(bar_width=24),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[detail]}"),
+            TimeLeft(),
+            disable=not wanted,
+        )
+        self._task = self._bar.add_task("simulating", total=1.0, detail="pilot", seconds_left=None)
+
+    def __enter__(self) -> ProgressBar:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def show(
+        self,
+        share: float,
+        *,
+        loss: float | None,
+        held_out: float | None,
+        num_simulations: int,
+        num_steps: int,
+        seconds_left: float,
+    ) -> None:
+        """Draw the state of training."""
+        losses = "compiling" if loss is None else f"loss {loss:.4f}"
+        if held_out is not None:
+            losses += f", held out {held_out:.4f}"
+        self._bar.update(
+            self._task,
+            description="training",
+            completed=min(1.0, share),
+            detail=f"{losses} | {num_simulations:,} simulations, {num_steps:,} steps |",
+            seconds_left=seconds_left,
+        )

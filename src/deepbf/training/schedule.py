@@ -1,0 +1,60 @@
+"""Schedules: the learning rate, the mini-batch and the averaging, as functions of progress through the budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deepbf import _checks
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How a network is trained, whatever the budget.
+
+    Parameters
+    ----------
+    peak_rate
+        The largest learning rate of Adam.
+    batch_size
+        Data sets a model in a mini-batch.
+    warm_up
+        Share of the budget over which the rate rises from zero.
+    decay_every
+        None: the rate falls to zero along a cosine over the budget. A number: it falls by 1% every so many steps,
+        whatever the budget.
+    average
+        Whether the answer uses weights averaged over the last part of training.
+    reuse
+        Whether a simulation may be used again while the next is not there yet.
+    """
+
+    peak_rate: float
+    batch_size: int = 128
+    warm_up: float = 0.02
+    decay_every: int | None = None
+    average: bool = True
+    reuse: bool = True
+
+    def rates(self, progress: NDArray[np.float64], steps: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the learning rates at these shares of the budget and step numbers."""
+        if self.decay_every is not None:
+            return (self.peak_rate * 0.99 ** (steps // self.decay_every)).astype(np.float32)
+        share = np.clip(progress, 0.0, 1.0)
+        rising = np.minimum(1.0, share / self.warm_up)
+        falling = 0.5 * (1.0 + np.cos(np.pi * share))
+        return (self.peak_rate * rising * falling).astype(np.float32)
+
+
+# Section S3: Adam at 0.01, times 0.99 every 1,000 steps, 200 data sets a model, each used once, 400,000 steps.
+PAPER = Schedule(peak_rate=0.01, batch_size=200, decay_every=1000, average=False, reuse=False)
+PAPER_STEPS = 400_000
+
+SCHEDULES = ("auto", "paper")
+
+
+def by_name(name: str, peak_rate: float) -> Schedule:
+    """Return the schedule called `name`; "auto" adapts to the budget with the network's own peak rate."""
+    return PAPER if _checks.check_choice("schedule", name, SCHEDULES) == "paper" else Schedule(peak_rate=peak_rate)

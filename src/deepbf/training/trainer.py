@@ -1,0 +1,316 @@
+"""The trainer: simulation ahead in the background, blocks of steps in front, a held-out judge, a budget."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from deepbf._numerics import cross_entropy, log_evidence
+from deepbf.losses import Loss
+from deepbf.models import ModelSet, SimulationError
+from deepbf.networks import NETWORKS, AbstractNetwork, AbstractPreparation, NetworkKind
+from deepbf.networks.ensemble import ensemble_log_odds, in_batches, init_ensemble, settle_ensemble
+from deepbf.simulation import CHUNK_SIZE, SimulationStream
+from deepbf.standardise import Standardiser
+from deepbf.training.budget import Budget
+from deepbf.training.clock import Clock
+from deepbf.training.held_out import HeldOut
+from deepbf.training.interrupt import StopOnInterrupt
+from deepbf.training.optimise import FlatNetworks, init_state, make_block
+from deepbf.training.pilot import POLL_SECONDS, Pilot, run_pilot
+from deepbf.training.pool import Pool
+from deepbf.training.progress import ProgressBar
+from deepbf.training.schedule import Schedule
+
+# Long enough to drown the cost of handing a task over, short enough to fill the pool smoothly.
+TASK_SECONDS = 0.05
+PREPARE_ROWS = 1024
+# Passes over a fixed number of simulations, and the mini-batches that such a number should give at least.
+EPOCHS = 40
+FEWEST_BATCHES = 16
+
+
+@dataclass(frozen=True)
+class TrainingRecord:
+    """What training did: plain numbers, kept with the estimator."""
+
+    num_steps: int
+    num_simulations: int
+    seconds: float
+    held_out_loss: float
+    stopped: str
+    history: list[dict[str, float]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class TrainedEnsemble:
+    """The trained map in its three stages, and the record of how it came about."""
+
+    standardiser: Standardiser
+    preparation: AbstractPreparation
+    networks: AbstractNetwork
+    data_shape: tuple[int, ...]
+    record: TrainingRecord
+
+
+class TrainingFailed(SimulationError):
+    """A simulator failed during training; `partial` holds the ensemble trained until then, if any."""
+
+    partial: TrainedEnsemble | None = None
+
+
+def train(
+    model_set: ModelSet,
+    *,
+    structure: str,
+    network: str,
+    loss: Loss,
+    schedule: Schedule,
+    budget: Budget,
+    num_members: int,
+    executor: Executor | None,
+    seed: int,
+    progress: bool,
+    started: float,
+) -> TrainedEnsemble:
+    """Return an ensemble trained on simulations of the models, within the budget counted from `started`."""
+    simulation_seed, init_seed, draw_seed = (
+        int(child.generate_state(1, np.uint64)[0]) for child in np.random.SeedSequence(seed).spawn(3)
+    )
+    num_each = None if budget.num_simulations is None else budget.num_simulations // len(model_set)
+    with StopOnInterrupt() as stop, ProgressBar(progress) as bar:
+        pilot = run_pilot(
+            model_set, simulation_seed, executor=executor, num_datasets=num_each, seconds=budget.seconds, stop=stop
+        )
+        check_structure_fits(structure, pilot.data_shape)
+        standardiser = Standardiser.fit(pilot.data, exchangeable=structure == "exchangeable")
+        with SimulationStream(
+            model_set.models,
+            simulation_seed,
+            first_chunk=pilot.num_chunks,
+            num_datasets=num_each,
+            transform=standardiser,
+            executor=executor,
+        ) as stream:
+            seconds_a_chunk = pilot.seconds / pilot.num_chunks
+            stream.chunks_per_task = int(np.clip(TASK_SECONDS / seconds_a_chunk, 1, PREPARE_ROWS // CHUNK_SIZE))
+            stream.run_ahead()
+            trainer = Trainer(
+                pilot, standardiser, NETWORKS[structure][network], stream, schedule, budget, started, loss,
+                num_members=num_members, init_key=jax.random.key(init_seed % 2**31, impl="rbg"),
+                draw_rng=np.random.default_rng(draw_seed),
+            )  # fmt: skip
+            return trainer.run(bar, stop)
+
+
+def check_structure_fits(structure: str, data_shape: tuple[int, ...]) -> None:
+    """Raise if data sets of this shape have no axis of exchangeable observations where one is needed."""
+    if structure == "exchangeable" and len(data_shape) == 0:
+        raise ValueError(
+            "structure='exchangeable' needs data sets with an axis of observations; the simulators return one number "
+            "a data set. Return shape (size, num_obs), or pass structure='vector'."
+        )
+
+
+class Trainer:
+    """One run of training: feeds the pool, runs blocks, judges by held-out simulations, keeps the best."""
+
+    def __init__(
+        self,
+        pilot: Pilot,
+        standardiser: Standardiser,
+        kind: NetworkKind,
+        stream: SimulationStream,
+        schedule: Schedule,
+        budget: Budget,
+        started: float,
+        loss: Loss,
+        *,
+        num_members: int,
+        init_key: jax.Array,
+        draw_rng: np.random.Generator,
+    ) -> None:
+        num_models = len(pilot.data)
+        standardised = [standardiser(data) for data in pilot.data]
+        self._data_shape = pilot.data_shape
+        self._standardiser = standardiser
+        self._stream = stream
+        self._schedule = schedule
+        self._preparation = kind.fit_preparation(standardised)
+        self._prepare = eqx.filter_jit(self._preparation)
+        layout = self._preparation.layout(pilot.data_shape)
+        num_each = None if budget.num_simulations is None else budget.num_simulations // num_models
+        batch_size = fitting_batch_size(schedule.batch_size, num_each)
+        self._held_out = HeldOut(num_models)
+        self._pool = Pool(num_models, layout.width, batch_size, num_members, draw_rng)
+        self._networks = FlatNetworks(init_ensemble(kind, layout, num_models, num_members, init_key))
+        self._state = init_state(self._networks)
+        self._block = make_block(self._networks, loss)
+        planned = budget.steps if num_each is None else max(1, EPOCHS * num_each // batch_size)
+        self._clock = Clock(seconds=budget.seconds, planned_steps=planned, started=started)
+        self._judge = jax.jit(partial(held_out_log_odds, self._networks))
+        self._reference: jax.Array | None = None
+        self._best: jax.Array | None = None
+        self._held_out_loss: float | None = None
+        self._history: list[dict[str, float]] = []
+        self._feed(standardised)
+
+    def run(self, bar: ProgressBar, stop: StopOnInterrupt) -> TrainedEnsemble:
+        """Train until the budget is spent or Ctrl-C, and return the ensemble that did best on held-out simulations."""
+        try:
+            self._run_blocks(bar, stop)
+        except SimulationError as error:
+            failure = TrainingFailed(str(error))
+            failure.partial = self._finish("simulator failed") if self._clock.num_done else None
+            raise failure from error
+        if self._clock.num_done == 0:
+            if stop.requested:
+                raise KeyboardInterrupt
+            raise RuntimeError(
+                f"no training step fitted into the budget: {self._pool.num_rows} data sets a model were simulated in "
+                f"{self._clock.elapsed():.1f} s. Pass more seconds, or an executor with more workers."
+            )
+        return self._finish("interrupted" if stop.requested else "budget")
+
+    def _run_blocks(self, bar: ProgressBar, stop: StopOnInterrupt) -> None:
+        drawn = self._next_block(stop)
+        last_end = time.monotonic()
+        while drawn is not None:
+            begin = time.monotonic()
+            self._state, losses = self._block(self._state, *drawn.arrays())
+            # While the block runs, take in what has been simulated and draw the data of the next one.
+            following = self._next_block(stop)
+            loss = float(losses.mean())
+            end = time.monotonic()
+            self._clock.done(drawn.num_steps, end - max(begin, last_end))
+            last_end = end
+            if self._clock.check_due():
+                self._check(loss)
+                last_end = time.monotonic()
+            self._show(bar, loss)
+            drawn = following
+
+    def _next_block(self, stop: StopOnInterrupt) -> DrawnBlock | None:
+        """Return data for the next block, waiting for simulations if need be; None when training is over."""
+        if self._clock.by_time:
+            while self._stream.ready():
+                self._feed(self._stream.take())
+        while not stop.requested:
+            num_steps = self._clock.next_steps(self._pool.most_steps_a_block)
+            if num_steps == 0:
+                return None
+            if self._enough_for(num_steps):
+                share, steps = self._clock.book(num_steps, self._pool.most_steps_a_block)
+                return DrawnBlock(num_steps, self._pool.draw(num_steps), self._schedule.rates(share, steps))
+            if self._stream.exhausted:
+                self._pool.complete_last_segment()
+            else:
+                self._wait_for_simulations()
+        return None
+
+    def _enough_for(self, num_steps: int) -> bool:
+        """Whether the next steps can be drawn: from new simulations, or from old ones where that is allowed."""
+        if self._pool.num_new_steps() >= num_steps:
+            return True
+        may_reuse = self._schedule.reuse and self._clock.by_time
+        all_in = self._stream.exhausted and not self._pool.has_started_segment
+        return self._pool.ready() and (may_reuse or all_in)
+
+    def _wait_for_simulations(self) -> None:
+        try:
+            self._feed(self._stream.take(timeout=POLL_SECONDS))
+        except TimeoutError:
+            # Back to the loop, which looks at the clock and at Ctrl-C.
+            return
+
+    def _feed(self, standardised: Sequence[NDArray[np.generic]]) -> None:
+        rows = [in_batches(self._prepare, np.asarray(data, np.float32), PREPARE_ROWS) for data in standardised]
+        self._pool.add(self._held_out.split(rows))
+
+    def _weights(self) -> jax.Array:
+        return self._state.averaged if self._schedule.average else self._state.weights
+
+    def _check(self, loss: float) -> None:
+        """Take the held-out loss of the current weights, and keep them if they beat the best so far."""
+        begin = time.monotonic()
+        current = self._loss_of(self._weights())
+        best = math.inf if self._best is None else self._loss_of(self._best)
+        if current <= best:
+            self._best = jnp.copy(self._weights())
+        self._held_out_loss = min(current, best)
+        self._clock.reserve = 1.5 * (time.monotonic() - begin)
+        self._history.append(
+            {"seconds": self._clock.elapsed(), "steps": self._clock.num_done, "loss": loss, "held_out_loss": current}
+        )
+
+    def _loss_of(self, weights: jax.Array) -> float:
+        """Return the held-out cross-entropy of the ensemble's mean log odds, averaged over models."""
+        judge = partial(self._judge, weights, self._settling_batch())
+        log_odds = [in_batches(judge, rows, PREPARE_ROWS) for rows in self._held_out.rows()]
+        return float(np.mean([cross_entropy(log_evidence(odds), label).mean() for label, odds in enumerate(log_odds)]))
+
+    def _settling_batch(self) -> jax.Array:
+        if self._reference is None:
+            rows = [model_rows[: self._pool.batch_size] for model_rows in self._held_out.rows()]
+            self._reference = jnp.asarray(np.concatenate(rows))
+        return self._reference
+
+    def _finish(self, stopped: str) -> TrainedEnsemble:
+        self._check(math.nan)
+        best = self._weights() if self._best is None else self._best
+        networks = settle_ensemble(self._networks.ensemble(best), self._settling_batch())
+        record = TrainingRecord(
+            num_steps=self._clock.num_done,
+            num_simulations=len(self._held_out.rows()) * (self._pool.num_rows + self._held_out.num_rows),
+            seconds=self._clock.elapsed(),
+            held_out_loss=self._held_out_loss if self._held_out_loss is not None else math.nan,
+            stopped=stopped,
+            history=self._history,
+        )
+        return TrainedEnsemble(self._standardiser, self._preparation, networks, self._data_shape, record)
+
+    def _show(self, bar: ProgressBar, loss: float) -> None:
+        bar.show(
+            self._clock.share(),
+            loss=loss,
+            held_out=self._held_out_loss,
+            num_simulations=len(self._held_out.rows()) * (self._pool.num_rows + self._held_out.num_rows),
+            num_steps=self._clock.num_done,
+            seconds_left=self._clock.seconds_left(),
+        )
+
+
+@dataclass(frozen=True)
+class DrawnBlock:
+    """Data and learning rates for the next block; only the first `num_steps` of them count."""
+
+    num_steps: int
+    batches: NDArray[np.float32]
+    rates: NDArray[np.float32]
+
+    def arrays(self) -> tuple[jax.Array, jax.Array, jax.Array]:
+        return jnp.asarray(self.batches), jnp.asarray(self.rates), jnp.asarray(self.num_steps, jnp.int32)
+
+
+def fitting_batch_size(wanted: int, num_datasets: int | None) -> int:
+    """Return the mini-batch a model: as wanted, or smaller where few simulations would give too few batches."""
+    if num_datasets is None:
+        return wanted
+    return int(np.clip(num_datasets // FEWEST_BATCHES, 8, wanted))
+
+
+def held_out_log_odds(
+    networks: FlatNetworks, weights: jax.Array, reference: jax.Array, inputs: jax.Array
+) -> jax.Array:
+    """Return the ensemble's mean log odds, shape (batch, K - 1)."""
+    return ensemble_log_odds(settle_ensemble(networks.ensemble(weights), reference), inputs).mean(axis=0)
