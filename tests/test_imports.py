@@ -12,14 +12,15 @@ PACKAGE = ROOT / "src" / "deepbf"
 
 # A room is a module or a folder directly inside src/deepbf; beside it stand the rooms it may import.
 # A room may always import itself.  "__init__" is the package's own front door, `import deepbf`.
-FLOOR = {"_checks", "_numerics"}
+FLOOR = {"_checks", "_numerics", "_version"}
 LEARNING = {"networks", "losses", "standardise"}
 ESTIMATION = FLOOR | LEARNING | {"models", "simulation", "training", "answer", "estimator"}
 RESULTS = {"evaluation", "plots"}
-STUDIED = ESTIMATION | RESULTS | {"baselines", "variants", "criticism"}
+STUDIED = ESTIMATION | RESULTS | {"fitting", "baselines", "variants", "criticism"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "_checks": set(),
+    "_version": set(),
     "_numerics": {"_checks"},
     "models": FLOOR,
     "simulation": FLOOR | {"models"},
@@ -30,6 +31,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     # Plain data, below the estimator that builds it.
     "answer": FLOOR | {"plots"},
     "estimator": (ESTIMATION | {"evaluation"}) - {"estimator"},
+    # The one call that puts training and estimator together.
+    "fitting": ESTIMATION,
     "variants": ESTIMATION | RESULTS,
     "criticism": ESTIMATION | RESULTS,
     # The independent judge: shares neither networks nor training with what it judges.

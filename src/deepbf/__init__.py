@@ -1,0 +1,51 @@
+"""deepbf: Bayes factors for models that can only be simulated."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from deepbf._version import __version__
+
+if TYPE_CHECKING:
+    from deepbf.answer import Answer
+    from deepbf.estimator import BayesFactor, load
+    from deepbf.fitting import fit
+    from deepbf.models import Model, ModelSet, SimulationError, Simulations
+
+
+__all__ = [
+    "Answer",
+    "BayesFactor",
+    "Model",
+    "ModelSet",
+    "SimulationError",
+    "Simulations",
+    "__version__",
+    "fit",
+    "load",
+]
+
+# Names are looked up when first used: a worker process that only simulates never loads the neural side.
+_HOMES = {
+    "Answer": "deepbf.answer",
+    "BayesFactor": "deepbf.estimator",
+    "Model": "deepbf.models",
+    "ModelSet": "deepbf.models",
+    "SimulationError": "deepbf.models",
+    "Simulations": "deepbf.models",
+    "fit": "deepbf.fitting",
+    "load": "deepbf.estimator",
+    "studies": "deepbf.studies",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'deepbf' has no attribute {name!r}; it has {', '.join(sorted(_HOMES))}.")
+    home = importlib.import_module(_HOMES[name])
+    return home if name == "studies" else getattr(home, name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "studies"])

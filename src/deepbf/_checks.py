@@ -37,9 +37,10 @@ def check_positive(argument: str, value: object) -> float:
     """Return `value` as a finite float above zero."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{argument} must be a number above 0; received {value!r}. Pass a float or an int.")
-    if not (np.isfinite(float(value)) and value > 0):
+    number = float(value)
+    if not (np.isfinite(number) and number > 0):
         raise ValueError(f"{argument} must be finite and above 0; received {value}. Pass a positive number.")
-    return float(value)
+    return number
 
 
 def check_seed(argument: str, value: object) -> int:

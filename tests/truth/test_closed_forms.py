@@ -1,5 +1,6 @@
 """Closed-form log Bayes factors against integration, exact arithmetic by hand, and identities."""
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import integrate, stats
 
 from deepbf.baselines import exponential_log_bf, negbin_poisson_log_bf, normal_mean_log_bf
+from tests.truth import joint_normal
 
 PRIORS = {"(i)": ((2.0, 2.0), (4.0, 4.0)), "(ii)": ((1.0, 1.0), (1.0, 1.0)), "uneven": ((0.7, 3.5), (2.5, 0.4))}
 
@@ -22,7 +24,7 @@ def log_integral(density_fn, low: float, high: float) -> float:
     edges = np.linspace(low, high, 21)
     pieces = [
         integrate.quad(density_fn, a, b, epsabs=0, epsrel=1e-12, limit=200)[0]
-        for a, b in zip(edges[:-1], edges[1:], strict=True)
+        for a, b in itertools.pairwise(edges.tolist())
     ]
     return math.log(math.fsum(pieces))
 
@@ -63,8 +65,7 @@ def test_normal_mean_is_a_ratio_of_joint_densities(prior_scale: float, noise_sca
     num_obs = VALUES.shape[1]
     independent = noise_scale**2 * np.eye(num_obs)
     correlated = independent + prior_scale**2 * np.ones((num_obs, num_obs))
-    expected = stats.multivariate_normal(cov=correlated).logpdf(VALUES)
-    expected -= stats.multivariate_normal(cov=independent).logpdf(VALUES)
+    expected = joint_normal.log_density(VALUES, 0.0, correlated) - joint_normal.log_density(VALUES, 0.0, independent)
     log_bf = normal_mean_log_bf(VALUES, prior_scale=prior_scale, noise_scale=noise_scale)
     np.testing.assert_allclose(log_bf, expected, rtol=1e-9, atol=1e-9)
 
@@ -86,9 +87,9 @@ def test_counts_in_exact_integers(counts: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float64])
-def test_large_counts_do_not_wrap_around(dtype: type) -> None:
-    # 300 such counts overflow int32 a hundredfold.  p = 1 / (y + 1) / (y + 2) for one; for many, S alone matters to
-    # the first model and the second is multinomial, so equal counts allow Stirling by hand.
+def test_large_counts_by_hand(dtype: type) -> None:
+    # The sum of 300 such counts is beyond int32.  Under uniform p the first model gives n! S! / (S + n + 1)!; under
+    # Gamma(1, 1) the second gives S! / (y!)^n / (n + 1)^(S + 1), its factorials by Stirling's formula.
     y, n = 2_000_000_000, 300
     S = n * y
     log_first = math.lgamma(n + 1) - sum(math.log(S + k) for k in range(1, n + 2))
@@ -98,6 +99,16 @@ def test_large_counts_do_not_wrap_around(dtype: type) -> None:
     assert log_bf == pytest.approx(log_first - log_second, rel=1e-9)
     [log_bf] = negbin_poisson_log_bf(np.full((1, 1), y, dtype=dtype), beta=(1, 1), gamma=(1, 1))
     assert log_bf == pytest.approx((y + 1) * math.log(2) - math.log((y + 1) * (y + 2)), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "count"), [(np.int8, 127), (np.uint8, 255), (np.int32, 2**31 - 1), (np.int64, 2**53)]
+)
+def test_no_integer_type_is_too_small(dtype: type, count: int) -> None:
+    # One more than the count, or the sum of 1,100 of them, is beyond the type.
+    counts = np.full((1, 1100), count, dtype=dtype)
+    exact = negbin_poisson_log_bf(counts.astype(np.float64), beta=(2, 2), gamma=(4, 4))
+    np.testing.assert_array_equal(negbin_poisson_log_bf(counts, beta=(2, 2), gamma=(4, 4)), exact)
 
 
 @pytest.mark.parametrize("setting", PRIORS)

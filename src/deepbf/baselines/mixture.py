@@ -77,8 +77,8 @@ def normal_mixture_log_bf_by_quadrature(data: ArrayLike) -> NDArray[np.float64]:
     largest = np.abs(values).max(initial=0.0)
     if largest > _MAX_QUADRATURE_VALUE:
         raise ValueError(
-            f"data must lie within {_MAX_QUADRATURE_VALUE:g} of 0; received {largest:g}, millions of standard deviations "
-            "out under both models. Check the unit of the data."
+            f"data must lie within {_MAX_QUADRATURE_VALUE:g} of 0; received {largest:g}, which is millions of standard "
+            "deviations out under both models. Check the unit of the data."
         )
     return log_evidence(values) - _log_normal_evidence(values)
 

@@ -50,6 +50,7 @@ class ModelSet:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The models' names, in order."""
         return tuple(model.name for model in self.models)
 
     def __len__(self) -> int:

@@ -33,9 +33,7 @@ class DeepSet(AbstractNetwork):
         map_key, head_key = jax.random.split(key)
         self.layout = layout
         self.observation_map = (
-            eqx.nn.MLP(
-                layout.obs_dim, OBSERVATION_FEATURES, OBSERVATION_WIDTH, 2, activation=jax.nn.silu, key=map_key
-            )
+            eqx.nn.MLP(layout.obs_dim, OBSERVATION_FEATURES, OBSERVATION_WIDTH, 2, activation=jax.nn.silu, key=map_key)
             if layout.num_obs
             else None
         )

@@ -79,9 +79,7 @@ class SimulationStream:
         """Submit tasks until `num_ahead` are in flight or nothing is left to draw."""
         while len(self._tasks) < self._num_ahead and self._num_left() != 0:
             sizes = self._next_sizes()
-            self._tasks.append(
-                self._executor.submit(simulate_chunks, self._models, self._seed, sizes, self._transform)
-            )
+            self._tasks.append(self._executor.submit(simulate_chunks, self._models, self._seed, sizes, self._transform))
 
     def ready(self) -> bool:
         """Whether `take` would return at once."""

@@ -17,7 +17,7 @@ _WAITING_RATE = 3.0
 def counts_study(
     name: str, num_obs: int, *, label: str, beta: tuple[float, float], gamma: tuple[float, float]
 ) -> Study:
-    """Return Data 1: are counts negative binomial of size 1, with a Beta prior, or Poisson, with a Gamma prior?"""
+    """Return Data 1: counts, negative binomial of size 1 with a Beta prior, or Poisson with a Gamma prior."""
     negative_binomial = Model(
         "negative binomial",
         prior=partial(simulate.beta_prior, shapes=beta),
@@ -43,7 +43,7 @@ def counts_study(
 
 
 def mixture_study(name: str, num_obs: int) -> Study:
-    """Return Data 2: are measurements a mixture of two normals or one wider normal?
+    """Return Data 2: measurements, an equal mixture of two normals or one wider normal.
 
     The mixture's parameters are an array of shape (size, 2): the mean that the prior puts at 2, then the one at -2.
     """
@@ -73,7 +73,7 @@ def mixture_study(name: str, num_obs: int) -> Study:
 
 
 def waiting_times_study(name: str, num_obs: int) -> Study:
-    """Return Data 3: are waiting times exponential with an unknown rate or with rate 3?
+    """Return Data 3: waiting times, exponential with an unknown rate or with rate 3.
 
     The second model has no parameters: its simulator takes a size, and its log likelihood None for the parameters.
     """

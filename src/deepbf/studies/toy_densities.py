@@ -1,9 +1,9 @@
 """Log priors and log likelihoods of the toy studies, for the baselines that need a likelihood.
 
 Parameters carry any leading axes, usually (size,); the last axis of data is the observations, and the axes before it
-broadcast against the parameters': pass one data set of shape (num_obs,), or one a parameter, (size, num_obs). Parameters
-may be NumPy or JAX arrays, traced ones too, so that gradient-based samplers can use these functions; data are NumPy.
-Parameters outside their open range have log density -inf.
+broadcast against the parameters': pass one data set of shape (num_obs,), or one a parameter, (size, num_obs).
+Parameters may be NumPy or JAX arrays, traced ones too, so that gradient-based samplers can use these functions; data
+are NumPy. Parameters outside their open range have log density -inf.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaln, gammaln
 
 Array = Any
-"""A NumPy or JAX array: whichever the parameters are, the result is too."""
+"""A NumPy array, a JAX array or a number; results are of the same library as the parameters."""
 
 _LOG_SQRT_2PI = 0.5 * np.log(2 * np.pi)
 
 
-def log_beta(probs: ArrayLike, *, shapes: tuple[float, float]) -> Array:
+def log_beta(probs: Array, *, shapes: tuple[float, float]) -> Array:
     """Return the log density of a Beta distribution."""
     xp, probs = _namespace(probs)
     a, b = shapes
@@ -28,7 +28,7 @@ def log_beta(probs: ArrayLike, *, shapes: tuple[float, float]) -> Array:
     return xp.where(inside, (a - 1) * xp.log(safe) + (b - 1) * xp.log1p(-safe) - float(betaln(a, b)), -xp.inf)
 
 
-def log_gamma(values: ArrayLike, *, shape_and_rate: tuple[float, float]) -> Array:
+def log_gamma(values: Array, *, shape_and_rate: tuple[float, float]) -> Array:
     """Return the log density of a Gamma distribution given by its shape and rate."""
     xp, values = _namespace(values)
     shape, rate = shape_and_rate
@@ -37,20 +37,20 @@ def log_gamma(values: ArrayLike, *, shape_and_rate: tuple[float, float]) -> Arra
     return xp.where(inside, constant + (shape - 1) * xp.log(safe) - rate * safe, -xp.inf)
 
 
-def log_normal(values: ArrayLike, *, mean: float, scale: float) -> Array:
+def log_normal(values: Array, *, mean: float, scale: float) -> Array:
     """Return the log density of a normal distribution."""
     _, values = _namespace(values)
     return -0.5 * ((values - mean) / scale) ** 2 - float(np.log(scale) + _LOG_SQRT_2PI)
 
 
-def log_normal_pair(values: ArrayLike, *, means: tuple[float, float], scale: float) -> Array:
+def log_normal_pair(values: Array, *, means: tuple[float, float], scale: float) -> Array:
     """Return the log density of two independent normals; `values` has shape (..., 2)."""
     _, values = _namespace(values)
     first, second = means
     return log_normal(values[..., 0], mean=first, scale=scale) + log_normal(values[..., 1], mean=second, scale=scale)
 
 
-def log_negative_binomial(probs: ArrayLike, data: ArrayLike) -> Array:
+def log_negative_binomial(probs: Array, data: ArrayLike) -> Array:
     """Return the log probability of counts of failures before the first success."""
     xp, probs = _namespace(probs)
     num_obs, total = _count_and_sum(data)
@@ -58,7 +58,7 @@ def log_negative_binomial(probs: ArrayLike, data: ArrayLike) -> Array:
     return xp.where(inside, num_obs * xp.log(safe) + total * xp.log1p(-safe), -xp.inf)
 
 
-def log_poisson(rates: ArrayLike, data: ArrayLike) -> Array:
+def log_poisson(rates: Array, data: ArrayLike) -> Array:
     """Return the log probability of Poisson counts."""
     xp, rates = _namespace(rates)
     num_obs, total = _count_and_sum(data)
@@ -67,7 +67,7 @@ def log_poisson(rates: ArrayLike, data: ArrayLike) -> Array:
     return xp.where(inside, total * xp.log(safe) - num_obs * safe - log_factorials, -xp.inf)
 
 
-def log_normal_mixture(means: ArrayLike, data: ArrayLike, *, scale: float) -> Array:
+def log_normal_mixture(means: Array, data: ArrayLike, *, scale: float) -> Array:
     """Return the log density of data from an equal mixture of two normals; `means` has shape (..., 2)."""
     xp, means = _namespace(means)
     values = np.asarray(data, dtype=np.float64)
@@ -76,14 +76,14 @@ def log_normal_mixture(means: ArrayLike, data: ArrayLike, *, scale: float) -> Ar
     return (xp.logaddexp(first, second) - float(np.log(2))).sum(axis=-1)
 
 
-def log_normal_sample(means: ArrayLike, data: ArrayLike, *, scale: float) -> Array:
+def log_normal_sample(means: Array, data: ArrayLike, *, scale: float) -> Array:
     """Return the log density of independent normal data; `means` has shape (...)."""
     _, means = _namespace(means)
     values = np.asarray(data, dtype=np.float64)
     return log_normal(values - means[..., None], mean=0.0, scale=scale).sum(axis=-1)
 
 
-def log_exponential(rates: ArrayLike, data: ArrayLike) -> Array:
+def log_exponential(rates: Array, data: ArrayLike) -> Array:
     """Return the log density of exponential waiting times."""
     xp, rates = _namespace(rates)
     num_obs, total = _count_and_sum(data)
@@ -98,7 +98,7 @@ def log_exponential_known_rate(params: None, data: ArrayLike, *, rate: float) ->
     return num_obs * np.log(rate) - rate * total
 
 
-def _namespace(params: ArrayLike) -> tuple[Any, Array]:
+def _namespace(params: Array) -> tuple[Any, Array]:
     """Return the library that made `params` (NumPy for lists and numbers), and `params` as its array."""
     array: Array = params if hasattr(params, "__array_namespace__") else np.asarray(params, dtype=np.float64)
     return array.__array_namespace__(), array

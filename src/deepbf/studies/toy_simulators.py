@@ -16,8 +16,9 @@ Counts = NDArray[np.int64]
 _LARGEST_COUNT = 2**53
 # Events an observation above which numpy's own Poisson sampler is faster than scattering them one by one (measured).
 _SCATTER_LIMIT = 3
-# Floats held on the way to whole counts: 256 KB stay in cache, where a second full-size array would double the time.
-_VALUES_PER_BLOCK = 2**15
+# Floats held on the way to whole counts: 64 KB stay in cache and in memory the process has already touched, where a
+# second full-size array would double the time.
+_VALUES_PER_BLOCK = 2**13
 
 
 def beta_prior(rng: np.random.Generator, size: int, *, shapes: tuple[float, float]) -> Draws:

@@ -18,9 +18,7 @@ class Budget:
     num_simulations: int | None = None
 
     @classmethod
-    def of(
-        cls, seconds: float | None, steps: int | None, num_simulations: int | None, *, num_models: int
-    ) -> Budget:
+    def of(cls, seconds: float | None, steps: int | None, num_simulations: int | None, *, num_models: int) -> Budget:
         """Return the checked budget; 60 seconds when none is given."""
         given = {"seconds": seconds, "steps": steps, "num_simulations": num_simulations}
         chosen = [f"{name}={value!r}" for name, value in given.items() if value is not None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import numpy as np
@@ -26,23 +27,30 @@ class Clock:
         self._started = started
         self._first_step_at: float | None = None
         self._step_seconds: float | None = None
+        self._check_every = 1 if planned_steps is None else math.ceil(planned_steps * CHECK_SHARE)
         self._checked_at = 0.0
         self._num_booked = 0
         # Time to keep back for the last held-out loss; learned from the first one.
         self.reserve = 0.0
+        # What the last block cost.
+        self.block_seconds = 0.0
         self.num_done = 0
 
     @property
     def by_time(self) -> bool:
+        """Whether seconds, not steps, end training."""
         return self._seconds is not None
 
     def elapsed(self) -> float:
+        """Return the seconds since the call began."""
         return time.monotonic() - self._started
 
     def next_steps(self, most: int) -> int:
         """Return how many steps to book next, at most `most`; 0 when the budget is spent."""
         if self._planned_steps is not None:
-            return min(most, self._planned_steps - self._num_booked)
+            # No block runs past a held-out check, so that what is checked never depends on how blocks were cut.
+            to_check = self._check_every - self._num_booked % self._check_every
+            return min(most, self._planned_steps - self._num_booked, to_check)
         left = self._seconds_left()
         if left <= 0:
             return 0
@@ -60,7 +68,7 @@ class Clock:
         else:
             share = self.share() + (steps - self.num_done) * (self._step_seconds or 0.0) / self._training_seconds()
         self._num_booked += num_steps
-        return share, steps
+        return share.astype(np.float64), steps
 
     def done(self, num_steps: int, seconds: float) -> None:
         """Note that booked steps have run, and what they cost."""
@@ -68,6 +76,7 @@ class Clock:
             # The first block is mostly compilation: it starts the clock of training, and says nothing of its pace.
             self._first_step_at = self.elapsed()
         else:
+            self.block_seconds = seconds
             cost = seconds / num_steps
             self._step_seconds = cost if self._step_seconds is None else 0.8 * self._step_seconds + 0.2 * cost
         self.num_done += num_steps
@@ -86,12 +95,10 @@ class Clock:
             return (self._planned_steps - self.num_done) * (self._step_seconds or 0.0)
         return max(0.0, (self._seconds or 0.0) - self.elapsed())
 
-    def spent(self) -> bool:
-        """Whether no further step may be booked."""
-        return self._planned_steps == self._num_booked if not self.by_time else self._seconds_left() <= 0
-
     def check_due(self) -> bool:
         """Whether enough of the budget has gone by for another look at the held-out loss."""
+        if self._planned_steps is not None:
+            return self.num_done % self._check_every == 0
         if self.share() < self._checked_at:
             return False
         self._checked_at = self.share() + CHECK_SHARE

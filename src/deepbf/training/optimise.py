@@ -82,12 +82,8 @@ def make_block(networks: FlatNetworks, loss: Loss) -> Block:
         update, optimiser = ADAM.update(gradient, optimiser, weights)
         return weights - rate * cast(jax.Array, update), optimiser, value
 
-    def step(
-        state: TrainingState, batch: jax.Array, rate: jax.Array
-    ) -> tuple[TrainingState, jax.Array]:
-        weights, optimiser, value = jax.vmap(member_step, (0, 0, 0, None))(
-            state.weights, state.optimiser, batch, rate
-        )
+    def step(state: TrainingState, batch: jax.Array, rate: jax.Array) -> tuple[TrainingState, jax.Array]:
+        weights, optimiser, value = jax.vmap(member_step, (0, 0, 0, None))(state.weights, state.optimiser, batch, rate)
         share = (AVERAGING + 1.0) / (state.num_steps + AVERAGING + 1.0)
         averaged = state.averaged + share * (weights - state.averaged)
         return TrainingState(weights, averaged, optimiser, state.num_steps + 1), value

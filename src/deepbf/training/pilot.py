@@ -29,14 +29,17 @@ class Pilot:
 
     @property
     def num_datasets(self) -> int:
+        """Data sets a model."""
         return len(self.data[0])
 
     @property
     def num_chunks(self) -> int:
+        """Chunks of the training stream that the pilot has used up."""
         return -(-self.num_datasets // CHUNK_SIZE)
 
     @property
     def data_shape(self) -> tuple[int, ...]:
+        """The shape of one data set."""
         return self.data[0].shape[1:]
 
 

@@ -114,6 +114,7 @@ class MemberDraws:
         self.new: deque[int] = deque()
 
     def receive(self, slot: int, *, first_time: bool) -> None:
+        """Take note of a slot with new rows."""
         if first_time:
             self.owned.append(slot)
         self.new.append(slot)
@@ -135,7 +136,9 @@ def half_of_members(num_members: int) -> list[tuple[int, ...]]:
     if num_members == 1:
         return [(0,)]
     sizes = {num_members // 2, (num_members + 1) // 2}
-    halves = [c for size in sorted(sizes) for c in itertools.islice(itertools.combinations(range(num_members), size), 64)]
+    halves = [
+        c for size in sorted(sizes) for c in itertools.islice(itertools.combinations(range(num_members), size), 64)
+    ]
     # A half is followed by its complement, so that the first two segments already serve every member.
     everyone = set(range(num_members))
     paired = [half for c in halves for half in (c, tuple(sorted(everyone - set(c))))]

@@ -12,8 +12,9 @@ class TimeLeft(ProgressColumn):
     """Time left as the budget tells it; rich's own guess starts from nothing after compilation."""
 
     def render(self, task: Task) -> Text:
+        """Return the text of the column."""
         left = task.fields.get("seconds_left")
-        return Text("" if left is None else f"{max(0.0, left):4.0f} s left")
+        return Text("" if left is None else f"{max(0.0, left):.0f} s left")
 
 
 class ProgressBar:
@@ -22,7 +23,7 @@ class ProgressBar:
     def __init__(self, wanted: bool) -> None:
         self._bar = Progress(
             TextColumn("[bold]{task.description}"),
-            BarColumn(bar_width=24),
+            BarColumn(bar_width=12),
             TaskProgressColumn(),
             TextColumn("{task.fields[detail]}"),
             TimeLeft(),
@@ -43,20 +44,17 @@ class ProgressBar:
         self,
         share: float,
         *,
-        loss: float | None,
+        loss: float,
         held_out: float | None,
         num_simulations: int,
-        num_steps: int,
         seconds_left: float,
     ) -> None:
         """Draw the state of training."""
-        losses = "compiling" if loss is None else f"loss {loss:.4f}"
-        if held_out is not None:
-            losses += f", held out {held_out:.4f}"
+        held_out_text = "" if held_out is None else f", held out {held_out:.4f}"
         self._bar.update(
             self._task,
             description="training",
             completed=min(1.0, share),
-            detail=f"{losses} | {num_simulations:,} simulations, {num_steps:,} steps |",
+            detail=f"loss {loss:.4f}{held_out_text}, {num_simulations / 1000:,.0f}k simulations",
             seconds_left=seconds_left,
         )

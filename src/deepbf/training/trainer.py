@@ -63,7 +63,7 @@ class TrainedEnsemble:
     record: TrainingRecord
 
 
-class TrainingFailed(SimulationError):
+class PartialTrainingError(SimulationError):
     """A simulator failed during training; `partial` holds the ensemble trained until then, if any."""
 
     partial: TrainedEnsemble | None = None
@@ -107,7 +107,7 @@ def train(
             stream.run_ahead()
             trainer = Trainer(
                 pilot, standardiser, NETWORKS[structure][network], stream, schedule, budget, started, loss,
-                num_members=num_members, init_key=jax.random.key(init_seed % 2**31, impl="rbg"),
+                num_members=num_members, init_key=jax.random.key(init_seed % 2**31),
                 draw_rng=np.random.default_rng(draw_seed),
             )  # fmt: skip
             return trainer.run(bar, stop)
@@ -170,7 +170,7 @@ class Trainer:
         try:
             self._run_blocks(bar, stop)
         except SimulationError as error:
-            failure = TrainingFailed(str(error))
+            failure = PartialTrainingError(str(error))
             failure.partial = self._finish("simulator failed") if self._clock.num_done else None
             raise failure from error
         if self._clock.num_done == 0:
@@ -203,13 +203,13 @@ class Trainer:
     def _next_block(self, stop: StopOnInterrupt) -> DrawnBlock | None:
         """Return data for the next block, waiting for simulations if need be; None when training is over."""
         if self._clock.by_time:
-            while self._stream.ready():
-                self._feed(self._stream.take())
+            self._feed_what_is_ready()
         while not stop.requested:
             num_steps = self._clock.next_steps(self._pool.most_steps_a_block)
             if num_steps == 0:
                 return None
-            if self._enough_for(num_steps):
+            num_steps = self._drawable(num_steps)
+            if num_steps:
                 share, steps = self._clock.book(num_steps, self._pool.most_steps_a_block)
                 return DrawnBlock(num_steps, self._pool.draw(num_steps), self._schedule.rates(share, steps))
             if self._stream.exhausted:
@@ -218,13 +218,23 @@ class Trainer:
                 self._wait_for_simulations()
         return None
 
-    def _enough_for(self, num_steps: int) -> bool:
-        """Whether the next steps can be drawn: from new simulations, or from old ones where that is allowed."""
-        if self._pool.num_new_steps() >= num_steps:
-            return True
+    def _feed_what_is_ready(self) -> None:
+        """Take in finished simulations, for no longer than a block runs, and no more than its successors can use."""
+        end = time.monotonic() + self._clock.block_seconds
+        while self._stream.ready() and self._pool.num_new_steps() < 2 * self._pool.most_steps_a_block:
+            self._feed(self._stream.take())
+            if time.monotonic() > end:
+                return
+
+    def _drawable(self, num_steps: int) -> int:
+        """Return how many of these steps can be drawn now: from new simulations, or from old ones where allowed."""
         may_reuse = self._schedule.reuse and self._clock.by_time
-        all_in = self._stream.exhausted and not self._pool.has_started_segment
-        return self._pool.ready() and (may_reuse or all_in)
+        if self._pool.ready() and (may_reuse or self._all_simulated()):
+            return num_steps
+        return min(num_steps, self._pool.num_new_steps())
+
+    def _all_simulated(self) -> bool:
+        return self._stream.exhausted and not self._pool.has_started_segment
 
     def _wait_for_simulations(self) -> None:
         try:
@@ -244,7 +254,10 @@ class Trainer:
         """Take the held-out loss of the current weights, and keep them if they beat the best so far."""
         begin = time.monotonic()
         current = self._loss_of(self._weights())
-        best = math.inf if self._best is None else self._loss_of(self._best)
+        # Where every step brings fresh simulations, later is better; old weights are worth keeping only against
+        # simulations learned by heart.
+        keep_best = self._clock.by_time or self._all_simulated()
+        best = self._loss_of(self._best) if keep_best and self._best is not None else math.inf
         if current <= best:
             self._best = jnp.copy(self._weights())
         self._held_out_loss = min(current, best)
@@ -285,7 +298,6 @@ class Trainer:
             loss=loss,
             held_out=self._held_out_loss,
             num_simulations=len(self._held_out.rows()) * (self._pool.num_rows + self._held_out.num_rows),
-            num_steps=self._clock.num_done,
             seconds_left=self._clock.seconds_left(),
         )
 
@@ -299,6 +311,7 @@ class DrawnBlock:
     rates: NDArray[np.float32]
 
     def arrays(self) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Return what the compiled block takes besides the state."""
         return jnp.asarray(self.batches), jnp.asarray(self.rates), jnp.asarray(self.num_steps, jnp.int32)
 
 
@@ -309,8 +322,6 @@ def fitting_batch_size(wanted: int, num_datasets: int | None) -> int:
     return int(np.clip(num_datasets // FEWEST_BATCHES, 8, wanted))
 
 
-def held_out_log_odds(
-    networks: FlatNetworks, weights: jax.Array, reference: jax.Array, inputs: jax.Array
-) -> jax.Array:
+def held_out_log_odds(networks: FlatNetworks, weights: jax.Array, reference: jax.Array, inputs: jax.Array) -> jax.Array:
     """Return the ensemble's mean log odds, shape (batch, K - 1)."""
     return ensemble_log_odds(settle_ensemble(networks.ensemble(weights), reference), inputs).mean(axis=0)

@@ -1,0 +1,133 @@
+"""The answer: what a user is told about one observed data set, and how much of it to believe."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+# Jeffreys (1961, appendix B): half-units of log10, each with his own words.
+JEFFREYS_SCALE = (
+    (0.5, "barely worth mentioning"),
+    (1.0, "substantial"),
+    (1.5, "strong"),
+    (2.0, "very strong"),
+    (math.inf, "decisive"),
+)
+
+
+def strength_on_jeffreys_scale(log_bf: float) -> str:
+    """Return Jeffreys' words for a Bayes factor of this size, whichever model it favours.
+
+    Examples
+    --------
+    >>> strength_on_jeffreys_scale(-2.09)
+    'substantial'
+    """
+    size = abs(log_bf) / math.log(10)
+    return next(words for bound, words in JEFFREYS_SCALE if size < bound)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A log Bayes factor with its direction, its error and the posterior probabilities.
+
+    Parameters
+    ----------
+    log_bf
+        Natural log of the Bayes factor of `model` against `against`, whichever is favoured.
+    model, against
+        The direction of `log_bf`, by name.
+    error
+        Spread of the ensemble's members, as a standard error; None for an ensemble of one.
+    interval
+        95% interval of `log_bf`: Student's t with one degree of freedom less than there are members.
+    names, prior_probs, posterior_probs
+        All models, in the order given to `fit`, with their probabilities before and after the data.
+    warnings
+        What should make a reader careful, in words.
+    """
+
+    log_bf: float
+    model: str
+    against: str
+    error: float | None
+    interval: tuple[float, float] | None
+    names: tuple[str, ...]
+    prior_probs: tuple[float, ...]
+    posterior_probs: tuple[float, ...]
+    warnings: tuple[str, ...] = field(default=())
+
+    @property
+    def favours(self) -> str:
+        """The model that the data speak for."""
+        return self.model if self.log_bf >= 0 else self.against
+
+    @property
+    def over(self) -> str:
+        """The model that the data speak against."""
+        return self.against if self.log_bf >= 0 else self.model
+
+    @property
+    def strength(self) -> str:
+        """How strong the evidence is, in Jeffreys' words."""
+        return strength_on_jeffreys_scale(self.log_bf)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, ready for JSON."""
+        derived = {"favours": self.favours, "over": self.over, "strength": self.strength}
+        return {**asdict(self), **derived}
+
+    def __str__(self) -> str:
+        rows = [
+            ("log Bayes factor", self._written_log_bf()),
+            ("Bayes factor", f"{write_odds(abs(self.log_bf))}"),
+            ("evidence", f"{self.strength} (Jeffreys' scale)"),
+            ("probabilities", self._written_probs()),
+        ]
+        lines = [f"In favour of {self.favours} over {self.over}"]
+        lines += [f"  {label:<17} {text}" for label, text in rows]
+        lines += [f"  {'careful':<17} {warning}" for warning in self.warnings]
+        return "\n".join(lines)
+
+    def _written_log_bf(self) -> str:
+        sign = 1.0 if self.log_bf >= 0 else -1.0
+        text = f"{abs(self.log_bf):.2f}"
+        if self.error is None or self.interval is None:
+            return f"{text}, natural log; no error, the ensemble has one member"
+        low, high = sorted(sign * end for end in self.interval)
+        return f"{text} +- {self.error:.2g}, natural log; 95% interval {low:.2f} to {high:.2f}"
+
+    def _written_probs(self) -> str:
+        after = ", ".join(
+            f"{name} {write_prob(prob)}" for name, prob in zip(self.names, self.posterior_probs, strict=True)
+        )
+        before = ", ".join(f"{prob:.3g}" for prob in self.prior_probs)
+        return f"{after}; before the data {before}"
+
+
+def write_odds(log_odds: float) -> str:
+    """Return odds of at least 1 as a person would say them.
+
+    Examples
+    --------
+    >>> write_odds(0.0), write_odds(2.09), write_odds(800.0)
+    ('1.0 to 1', '8.1 to 1', '10^347 to 1')
+    """
+    if log_odds > math.log(1e6):
+        return f"10^{log_odds / math.log(10):.0f} to 1"
+    odds = math.exp(log_odds)
+    return f"{odds:,.1f} to 1" if odds < 100 else f"{odds:,.0f} to 1"
+
+
+def write_prob(prob: float) -> str:
+    """Return a probability that never rounds to 0 or 1.
+
+    Examples
+    --------
+    >>> write_prob(0.25), write_prob(1e-9), write_prob(1 - 1e-9)
+    ('0.250', '< 0.001', '> 0.999')
+    """
+    if prob < 0.001:
+        return "< 0.001"
+    return "> 0.999" if prob > 0.999 else f"{prob:.3f}"

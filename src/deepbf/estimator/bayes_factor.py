@@ -1,0 +1,217 @@
+"""BayesFactor: a trained estimator that answers at any data set of the right shape."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import t as student_t
+
+from deepbf import _checks
+from deepbf._numerics import log_evidence, log_posterior_probs
+from deepbf.answer import Answer
+from deepbf.networks import AbstractNetwork, AbstractPreparation
+from deepbf.networks.ensemble import ensemble_log_odds, in_batches
+from deepbf.training import TrainedEnsemble, TrainingRecord
+
+# Two compiled sizes: one that answers a single data set at once, one that keeps the processor busy for thousands.
+FEW_DATASETS = 16
+MANY_DATASETS = 4096
+# A spread above one natural unit means that the members agree on no more than the order of magnitude.
+WIDE_SPREAD = 1.0
+
+
+@dataclass(frozen=True)
+class BayesFactor:
+    """A trained estimator of the Bayes factors among a set of models.
+
+    Get one from `deepbf.fit` or `deepbf.load`. It holds names and weights, not the models themselves.
+
+    Parameters
+    ----------
+    names
+        The models' names, in the order that gives every Bayes factor its direction.
+    prior_probs
+        Their prior probabilities, used where none are passed.
+    structure, network
+        How data are laid out, and the architecture, by name.
+    ensemble
+        The trained map.
+    """
+
+    names: tuple[str, ...]
+    prior_probs: NDArray[np.float64]
+    structure: str
+    network: str
+    ensemble: TrainedEnsemble
+
+    @property
+    def data_shape(self) -> tuple[int, ...]:
+        """The shape of one data set."""
+        return self.ensemble.data_shape
+
+    @property
+    def record(self) -> TrainingRecord:
+        """What training did."""
+        return self.ensemble.record
+
+    @property
+    def num_members(self) -> int:
+        """How many networks answer together."""
+        return int(jax.tree.leaves(eqx.filter(self.ensemble.networks, eqx.is_array))[0].shape[0])
+
+    def log_bf(self, data: ArrayLike, model: int | str = 0, over: int | str = 1) -> NDArray[np.float64]:
+        """Return the natural log Bayes factor of `model` over `over`, one entry a data set.
+
+        `data` has shape (batch, ...), or is a single data set. Models are named or numbered. The entry is the mean
+        of the ensemble's log odds: finite for all finite data.
+        """
+        return self.log_bf_members(data, model, over).mean(axis=0)
+
+    def log_bf_members(self, data: ArrayLike, model: int | str = 0, over: int | str = 1) -> NDArray[np.float64]:
+        """Return the log Bayes factor by each member of the ensemble, shape (ensemble, batch)."""
+        first, second = self._model_index("model", model), self._model_index("over", over)
+        evidence = self._log_evidence(self._check_data("data", data))
+        return evidence[:, :, first] - evidence[:, :, second]
+
+    def posterior_probs(self, data: ArrayLike, prior_probs: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Return the models' posterior probabilities, shape (batch, K), under any prior probabilities.
+
+        Training always weighs the models equally, so other prior odds shift the log odds exactly.
+        """
+        prior = self._prior(prior_probs)
+        evidence = self._log_evidence(self._check_data("data", data)).mean(axis=0)
+        return np.exp(log_posterior_probs(evidence, np.log(prior)))
+
+    def compare(
+        self,
+        observed: ArrayLike,
+        *,
+        prior_probs: ArrayLike | None = None,
+        model: int | str | None = None,
+        over: int | str | None = None,
+    ) -> Answer:
+        """Return the answer for one observed data set.
+
+        The Bayes factor is that of `model` over `over`. Left out, these are the first and the second of two models;
+        of more than two, the most probable and the runner-up.
+        """
+        prior = self._prior(prior_probs)
+        data = self._check_data("observed", observed)
+        if len(data) != 1:
+            raise ValueError(
+                f"observed must be one data set of shape {self.data_shape}; received {len(data)}. "
+                "Pass one of them, or use log_bf for many."
+            )
+        evidence = self._log_evidence(data)[:, 0, :]
+        mean_evidence = evidence.mean(axis=0)
+        ranking = np.argsort(-(mean_evidence + np.log(prior)), kind="stable") if len(self.names) > 2 else np.arange(2)
+        first = int(ranking[0]) if model is None else self._model_index("model", model)
+        second = next(int(k) for k in ranking if k != first) if over is None else self._model_index("over", over)
+        members = evidence[:, first] - evidence[:, second]
+        error, interval = spread_of(members)
+        return Answer(
+            log_bf=float(members.mean()),
+            model=self.names[first],
+            against=self.names[second],
+            error=error,
+            interval=interval,
+            names=self.names,
+            prior_probs=tuple(prior.tolist()),
+            posterior_probs=tuple(np.exp(log_posterior_probs(mean_evidence, np.log(prior))).tolist()),
+            warnings=self._warnings(members, error),
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the estimator to one file: weights and JSON, nothing that runs when loaded."""
+        from deepbf.estimator.storage import save
+
+        save(self, path)
+
+    def __repr__(self) -> str:
+        return (
+            f"BayesFactor({' against '.join(self.names)}; {self.structure} data of shape {self.data_shape}; "
+            f"{self.num_members} x {self.network}; {self.record.num_simulations:,} simulations, "
+            f"{self.record.seconds:.0f} s, held-out loss {self.record.held_out_loss:.4f})"
+        )
+
+    def _log_evidence(self, data: NDArray[np.generic]) -> NDArray[np.float64]:
+        """Return each member's log evidences up to a constant a data set, shape (ensemble, batch, K)."""
+        if len(data) == 0:
+            return np.zeros((self.num_members, 0, len(self.names)))
+        batch_size = FEW_DATASETS if len(data) <= FEW_DATASETS else MANY_DATASETS
+        preparation, networks = self.ensemble.preparation, self.ensemble.networks
+        odds = in_batches(
+            lambda batch: log_odds_of(preparation, networks, batch),
+            data,
+            batch_size,
+            axis=1,
+            before=self.ensemble.standardiser,
+        )
+        return log_evidence(odds)
+
+    def _check_data(self, argument: str, data: ArrayLike) -> NDArray[np.generic]:
+        """Return the data with a leading batch axis, after checking shape and finiteness."""
+        array = _checks.check_numeric_array(argument, data)
+        if array.shape == self.data_shape:
+            array = array[None]
+        if array.ndim == 0 or array.shape[1:] != self.data_shape:
+            raise ValueError(
+                f"{argument} has shape {array.shape}; this estimator was trained on data sets of shape "
+                f"{self.data_shape}. Pass one such data set, or many with shape (batch, {_written(self.data_shape)})."
+            )
+        nonfinite = _checks.describe_nonfinite(array)
+        if nonfinite is not None:
+            raise ValueError(
+                f"{argument} has {nonfinite} (leading axis: data sets). "
+                "Remove or impute missing values the way the simulators would produce them."
+            )
+        return array
+
+    def _model_index(self, argument: str, model: int | str) -> int:
+        if isinstance(model, str):
+            return self.names.index(_checks.check_choice(argument, model, self.names))
+        index = _checks.check_count(argument, model, least=0)
+        if index >= len(self.names):
+            raise ValueError(
+                f"{argument} must be below {len(self.names)}, the number of models; received {index}. "
+                f"The models are {', '.join(f'{i}: {name}' for i, name in enumerate(self.names))}."
+            )
+        return index
+
+    def _prior(self, prior_probs: ArrayLike | None) -> NDArray[np.float64]:
+        return self.prior_probs if prior_probs is None else _checks.check_probs("prior_probs", prior_probs, self.names)
+
+    def _warnings(self, members: NDArray[np.float64], error: float | None) -> tuple[str, ...]:
+        said = []
+        if error is not None and error > WIDE_SPREAD:
+            said.append(f"the ensemble's members differ by {error:.1f} natural units; train longer")
+        if members.min() < 0 < members.max():
+            said.append("the ensemble's members disagree on which model is favoured")
+        if self.record.stopped != "budget":
+            said.append(f"training did not run to its end ({self.record.stopped})")
+        return tuple(said)
+
+
+def spread_of(members: NDArray[np.float64]) -> tuple[float | None, tuple[float, float] | None]:
+    """Return the members' spread as a standard error, and the 95% interval about their mean."""
+    if len(members) < 2:
+        return None, None
+    error = float(members.std(ddof=1))
+    half_width = float(student_t.ppf(0.975, len(members) - 1)) * error
+    mean = float(members.mean())
+    return error, (mean - half_width, mean + half_width)
+
+
+@eqx.filter_jit
+def log_odds_of(preparation: AbstractPreparation, networks: AbstractNetwork, data: jax.Array) -> jax.Array:
+    """Return each member's log odds, shape (ensemble, batch, K - 1), from standardised data."""
+    return ensemble_log_odds(networks, preparation(data))
+
+
+def _written(shape: tuple[int, ...]) -> str:
+    return ", ".join(str(size) for size in shape)

@@ -1,0 +1,189 @@
+"""The estimator's file: one safetensors file with weights, and a JSON header that says how to put them together.
+
+Loading builds only the classes listed here, from arrays and numbers: nothing in the file is ever run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as to_bytes
+
+from deepbf._version import __version__
+from deepbf.estimator.bayes_factor import BayesFactor
+from deepbf.networks import NETWORKS, AbstractNetwork, AbstractPreparation, InputLayout
+from deepbf.networks.ensemble import blank_ensemble
+from deepbf.networks.histogram import SoftHistogram
+from deepbf.networks.multiscale import MultiScale
+from deepbf.networks.preparation import ScaledVector, SetSummary, SquashedSet, SquashedVector
+from deepbf.standardise import Standardiser
+from deepbf.training import TrainedEnsemble, TrainingRecord
+
+FORMAT = "deepbf-estimator"
+FORMAT_VERSION = 1
+
+PARTS: dict[str, type[eqx.Module]] = {
+    kind.__name__: kind for kind in (SquashedVector, SquashedSet, ScaledVector, SetSummary, SoftHistogram, MultiScale)
+}
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def save(estimator: BayesFactor, path: str | os.PathLike[str]) -> None:
+    """Write the estimator to `path`, whole or not at all."""
+    ensemble = estimator.ensemble
+    arrays: Arrays = {
+        "standardiser.location": ensemble.standardiser.location,
+        "standardiser.scale": ensemble.standardiser.scale,
+    }
+    header = {
+        "names": list(estimator.names),
+        "prior_probs": estimator.prior_probs.tolist(),
+        "structure": estimator.structure,
+        "network": estimator.network,
+        "num_members": estimator.num_members,
+        "data_shape": list(ensemble.data_shape),
+        "layout": dataclasses.asdict(ensemble.preparation.layout(ensemble.data_shape)),
+        "preparation": describe_part(ensemble.preparation, "preparation", arrays),
+        "record": dataclasses.asdict(ensemble.record),
+    }
+    arrays |= named_leaves(ensemble.networks)
+    metadata = {
+        "format": FORMAT,
+        "format_version": str(FORMAT_VERSION),
+        "deepbf_version": __version__,
+        "header": json.dumps(header),
+    }
+    content = to_bytes({name: np.ascontiguousarray(array) for name, array in arrays.items()}, metadata)
+    target = Path(path)
+    # A crash while writing must not leave half a file under the final name.
+    unfinished = target.with_name(target.name + ".unfinished")
+    unfinished.write_bytes(content)
+    os.replace(unfinished, target)
+
+
+def load(path: str | os.PathLike[str]) -> BayesFactor:
+    """Return the estimator saved at `path`; it answers bit for bit as it did when it was saved."""
+    metadata, arrays = read_file(Path(path))
+    header = json.loads(metadata["header"])
+    try:
+        return rebuild(header, arrays)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{path} says it is a deepbf estimator, but its contents do not fit together ({error}). "
+            "The file is damaged: save the estimator again."
+        ) from error
+
+
+def read_file(path: Path) -> tuple[Mapping[str, str], Arrays]:
+    """Return the metadata and arrays of a saved estimator, or say what the file is instead."""
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}. Pass the path given to save.")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder, not a saved estimator. Pass the path given to save.")
+    try:
+        with safe_open(path, framework="np") as file:
+            metadata = file.metadata() or {}
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, not a mapping
+    except SafetensorError as error:
+        raise ValueError(
+            f"{path} is not a saved estimator, or is cut short ({error}). "
+            "Pass a file written by save; if it was copied, copy it again."
+        ) from error
+    if metadata.get("format") != FORMAT:
+        raise ValueError(
+            f"{path} holds tensors, but not a saved estimator (format {metadata.get('format')!r}). "
+            "Pass a file written by BayesFactor.save."
+        )
+    version = int(metadata.get("format_version", "0"))
+    if version > FORMAT_VERSION:
+        raise ValueError(
+            f"{path} was written by a newer deepbf ({metadata.get('deepbf_version')}, file format {version}; this is "
+            f"{__version__}, which reads up to {FORMAT_VERSION}). Upgrade deepbf to load it."
+        )
+    return metadata, arrays
+
+
+def rebuild(header: Mapping[str, Any], arrays: Arrays) -> BayesFactor:
+    """Return the estimator from its header and arrays."""
+    kind = NETWORKS[header["structure"]][header["network"]]
+    layout = InputLayout(**header["layout"])
+    preparation = build_part(header["preparation"], arrays)
+    if not isinstance(preparation, AbstractPreparation):
+        raise TypeError(f"{type(preparation).__name__} does not prepare data")
+    ensemble = TrainedEnsemble(
+        standardiser=Standardiser(arrays["standardiser.location"], arrays["standardiser.scale"]),
+        preparation=preparation,
+        networks=fill_leaves(blank_ensemble(kind, layout, len(header["names"]), header["num_members"]), arrays),
+        data_shape=tuple(header["data_shape"]),
+        record=TrainingRecord(**header["record"]),
+    )
+    return BayesFactor(
+        names=tuple(header["names"]),
+        prior_probs=np.asarray(header["prior_probs"]),
+        structure=header["structure"],
+        network=header["network"],
+        ensemble=ensemble,
+    )
+
+
+def describe_part(part: eqx.Module, name: str, arrays: Arrays) -> dict[str, Any]:
+    """Return a JSON description of a preparation or a part of one, putting its arrays into `arrays`."""
+    described: dict[str, Any] = {"kind": type(part).__name__}
+    for item in dataclasses.fields(part):
+        value = getattr(part, item.name)
+        if isinstance(value, eqx.Module):
+            described[item.name] = describe_part(value, f"{name}.{item.name}", arrays)
+        elif isinstance(value, jax.Array):
+            arrays[f"{name}.{item.name}"] = np.asarray(value)
+            described[item.name] = {"array": f"{name}.{item.name}"}
+        else:
+            described[item.name] = {"value": value}
+    return described
+
+
+def build_part(described: Mapping[str, Any], arrays: Arrays) -> eqx.Module:
+    """Return the part that `describe_part` described."""
+    values = {}
+    for name, item in described.items():
+        if name == "kind":
+            continue
+        if "kind" in item:
+            values[name] = build_part(item, arrays)
+        elif "array" in item:
+            values[name] = jnp.asarray(arrays[item["array"]])
+        else:
+            values[name] = tuple(item["value"]) if isinstance(item["value"], list) else item["value"]
+    return PARTS[described["kind"]](**values)
+
+
+def named_leaves(networks: AbstractNetwork) -> Arrays:
+    """Return the networks' arrays by their path in the tree."""
+    leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(networks, eqx.is_array))
+    return {"networks" + jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
+
+
+def fill_leaves(blank: AbstractNetwork, arrays: Arrays) -> AbstractNetwork:
+    """Return the networks with the arrays in place, each checked against the shape that belongs there."""
+
+    def fill(path: Any, leaf: Any) -> Any:
+        if not isinstance(leaf, jax.ShapeDtypeStruct):
+            return leaf
+        name = "networks" + jax.tree_util.keystr(path)
+        array = arrays[name]
+        if array.shape != leaf.shape:
+            raise ValueError(f"{name} has shape {array.shape}, not {leaf.shape}")
+        return jnp.asarray(array, leaf.dtype)
+
+    return jax.tree_util.tree_map_with_path(fill, blank)

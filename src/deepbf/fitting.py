@@ -1,0 +1,143 @@
+"""fit: from competing models to a trained Bayes factor, in one call."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import Executor
+
+from numpy.typing import ArrayLike
+
+from deepbf import _checks, losses
+from deepbf.estimator import BayesFactor
+from deepbf.models import Model, ModelSet, SimulationError
+from deepbf.networks import NETWORKS, check_network, check_structure
+from deepbf.simulation.stream import check_executor
+from deepbf.training import Budget, TrainedEnsemble, schedule, train
+from deepbf.training.trainer import PartialTrainingError
+
+
+class PartialFitError(SimulationError):
+    """A simulator failed during the fit; `partial` is the estimator trained until then, or None."""
+
+    partial: BayesFactor | None = None
+
+
+def fit(
+    models: Sequence[Model],
+    *,
+    structure: str = "vector",
+    prior_probs: ArrayLike | None = None,
+    network: str = "auto",
+    loss: str = "cross_entropy",
+    seconds: float | None = None,
+    steps: int | None = None,
+    num_simulations: int | None = None,
+    ensemble: int = 4,
+    schedule: str = "auto",
+    executor: Executor | None = None,
+    seed: int = 0,
+    progress: bool = True,
+) -> BayesFactor:
+    """Return an estimator of the models' Bayes factors, trained on their simulations (Algorithm 1).
+
+    Parameters
+    ----------
+    models
+        Two or more models, in the order that gives Bayes factors their direction.
+    structure
+        "vector": data sets of fixed length, order matters. "exchangeable": axis 1 of the simulated data runs over
+        exchangeable observations, scalars or vectors.
+    prior_probs
+        One probability a model, for the posterior probabilities. Equal by default. Bayes factors do not depend on it.
+    network
+        "auto" for the structure's default, or a name: "mlp", "fnn", "bnn" for vectors; "deepset", "deepset2" for
+        exchangeable observations.
+    loss
+        "cross_entropy".
+    seconds, steps, num_simulations
+        At most one budget; 60 seconds by default. `seconds`: wall time of the whole call, compilation included;
+        simulations arrive all the while, and are used again only while none are new. `steps`: every step brings fresh
+        simulations; the same seed gives the same estimator. `num_simulations`: so many in all, shared equally by the
+        models and reused over epochs; the same seed gives the same estimator.
+    ensemble
+        Networks trained together. Their spread is the answer's error.
+    schedule
+        "auto" adapts the learning rate to the budget; "paper" is the paper's own (Section S3), of 400,000 steps
+        unless a budget is given.
+    executor
+        Any `concurrent.futures.Executor` to simulate on; one background thread by default.
+    seed
+        Simulations depend on it alone, never on the executor or the number of workers.
+    progress
+        Whether to show a progress bar. Ctrl-C stops training and returns the best estimator so far.
+
+    Raises
+    ------
+    PartialFitError
+        If a simulator fails once training has begun; its `partial` holds the estimator trained until then.
+
+    Examples
+    --------
+    >>> import deepbf
+    >>> fair = deepbf.Model("fair", simulator=lambda rng, size: rng.binomial(1, 0.5, (size, 20)))
+    >>> loaded = deepbf.Model("loaded", simulator=lambda rng, size: rng.binomial(1, 0.8, (size, 20)))
+    >>> bf = deepbf.fit([fair, loaded], structure="exchangeable", steps=300, seed=1, progress=False)
+    >>> bf.compare([1] * 17 + [0] * 3).favours
+    'loaded'
+    """
+    started = time.monotonic()
+    model_set = ModelSet.of(models, prior_probs)
+    structure = check_structure(structure)
+    network = check_network(network, structure)
+    chosen_schedule, budget = check_plan(
+        schedule, NETWORKS[structure][network].peak_rate, seconds, steps, num_simulations, len(model_set)
+    )
+    loss_fn = losses.by_name(loss)
+    num_members = _checks.check_count("ensemble", ensemble)
+    check_executor(executor, model_set.models)
+    seed = _checks.check_seed("seed", seed)
+
+    def as_estimator(trained: TrainedEnsemble) -> BayesFactor:
+        return BayesFactor(model_set.names, model_set.prior_probs, structure, network, trained)
+
+    try:
+        trained = train(
+            model_set,
+            structure=structure,
+            network=network,
+            loss=loss_fn,
+            schedule=chosen_schedule,
+            budget=budget,
+            num_members=num_members,
+            executor=executor,
+            seed=seed,
+            progress=progress,
+            started=started,
+        )
+    except PartialTrainingError as error:
+        failure = PartialFitError(f"{error} (the estimator trained until then is in the exception's `partial`)")
+        failure.partial = None if error.partial is None else as_estimator(error.partial)
+        raise failure from error
+    if trained.record.stopped == "interrupted":
+        warnings.warn(
+            f"training was interrupted after {trained.record.seconds:.0f} s; this is the best estimator so far.",
+            stacklevel=2,
+        )
+    return as_estimator(trained)
+
+
+def check_plan(
+    name: str,
+    peak_rate: float,
+    seconds: float | None,
+    steps: int | None,
+    num_simulations: int | None,
+    num_models: int,
+) -> tuple[schedule.Schedule, Budget]:
+    """Return the checked schedule and budget; the paper's schedule brings its own number of steps."""
+    chosen = schedule.by_name(name, peak_rate)
+    if chosen is schedule.PAPER and seconds is None and steps is None and num_simulations is None:
+        steps = schedule.PAPER_STEPS
+    return chosen, Budget.of(seconds, steps, num_simulations, num_models=num_models)
