@@ -89,8 +89,8 @@ def check_numeric_array(argument: str, value: object) -> NDArray[np.generic]:
         ) from error
     if array.dtype.kind not in "biuf":
         raise TypeError(
-            f"{argument} must hold real numbers; received an array of dtype {array.dtype} (from {type(value).__name__}). "
-            "Pass a numeric NumPy array."
+            f"{argument} must hold real numbers; received {type(value).__name__} that makes an array of dtype "
+            f"{array.dtype}. Pass a numeric NumPy array."
         )
     return array
 

@@ -37,9 +37,10 @@ class Standardiser:
     def __call__(self, data: NDArray[np.generic]) -> NDArray[np.float32]:
         """Return the standardised data, same shape, float32, within +-1e15."""
         with np.errstate(over="ignore"):
+            # Differences in float64, for data like 1e9 +- 1; what then overflows float32 is clipped all the same.
             centred = np.subtract(data, self.location, dtype=np.float64)
-            centred /= self.scale
-        return np.clip(centred, -LARGEST, LARGEST, out=centred).astype(np.float32)
+            scaled = np.multiply(centred, 1.0 / self.scale, dtype=np.float32, casting="same_kind")
+        return np.clip(scaled, -LARGEST, LARGEST, out=scaled)
 
 
 def _as_columns(data: NDArray[np.generic], exchangeable: bool) -> NDArray[np.float64]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import equinox as eqx
@@ -66,17 +68,23 @@ def in_batches(
 ) -> NDArray[np.float32]:
     """Return `function` of the data, computed in batches of one fixed size, so that it compiles once.
 
-    `before` runs on each batch in NumPy, while the batch before it is being computed. `axis` is where the batch is in
-    the function's output. The last batch is padded with copies of its last row.
+    `before` runs on each batch in NumPy. `axis` is where the batch is in the function's output. The last batch is
+    padded with copies of its last row.
     """
-    outputs = []
-    for start in range(0, len(data), batch_size):
+
+    def compute(start: int) -> NDArray[np.float32]:
         batch = data[start : start + batch_size]
+        num_rows = len(batch)
         if before is not None:
             batch = before(batch)
-        missing = batch_size - len(batch)
-        if missing:
-            batch = np.concatenate([batch, np.repeat(batch[-1:], missing, axis=0)])
-        outputs.append(function(jnp.asarray(batch)))
-    joined = np.concatenate([np.asarray(output) for output in outputs], axis=axis)
-    return joined[(slice(None),) * axis + (slice(len(data)),)]
+        if num_rows < batch_size:
+            batch = np.concatenate([batch, np.repeat(batch[-1:], batch_size - num_rows, axis=0)])
+        output = np.asarray(function(jnp.asarray(batch)))
+        return output[(slice(None),) * axis + (slice(num_rows),)]
+
+    starts = range(0, len(data), batch_size)
+    if before is None or len(starts) == 1:
+        return np.concatenate([compute(start) for start in starts], axis=axis)
+    # One batch is standardised while another is computed: NumPy and XLA both let go of Python's lock.
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        return np.concatenate(list(threads.map(compute, starts)), axis=axis)

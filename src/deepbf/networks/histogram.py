@@ -12,8 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-# Ramps for a scalar observation; a multiple of the SIMD width. More showed no gain on any study.
+# Ramps for a scalar observation. More showed no gain on any study.
 MOST_RAMPS = 48
+SIMD_WIDTH = 8
 FEWEST_RAMPS = 4
 # Shared by the columns of a vector observation: its joint behaviour is left to a learned map.
 RAMPS_IN_ALL = 192
@@ -40,10 +41,14 @@ class SoftHistogram(eqx.Module):
         knots = [choose_knots(observations[:, column], most + 1) for column in range(num_columns)]
         width = np.concatenate([np.diff(column) for column in knots])
         start = np.concatenate([column[:-1] for column in knots])
+        # Flat ramps fill up to whole SIMD registers: a remainder would run one number at a time.
+        num_flat = -len(width) % SIMD_WIDTH
+        counts = [len(column) - 1 for column in knots]
+        counts[-1] += num_flat
         return cls(
-            jnp.asarray(1 / width, jnp.float32),
-            jnp.asarray(-start / width, jnp.float32),
-            tuple(len(column) - 1 for column in knots),
+            jnp.asarray(np.pad(1 / width, (0, num_flat)), jnp.float32),
+            jnp.asarray(np.pad(-start / width, (0, num_flat)), jnp.float32),
+            tuple(counts),
         )
 
     @property

@@ -1,0 +1,58 @@
+"""The `deepbf` command: collects the commands and turns user errors into one clear line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from deepbf import __version__
+from deepbf.cli.compare import compare
+from deepbf.cli.demo import demo
+from deepbf.cli.fit import fit
+from deepbf.models import SimulationError
+
+
+class ClearErrors(TyperGroup):
+    """Shows the message of an expected error, without the traceback that a newcomer cannot use."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; exit with status 2 and the message on a user error."""
+        try:
+            return super().invoke(ctx)
+        except (typer.Exit, typer.Abort):
+            raise
+        except (ValueError, TypeError, OSError, SimulationError, RuntimeError) as error:
+            typer.echo(f"error: {error}", err=True)
+            raise typer.Exit(2) from error
+
+
+app = typer.Typer(
+    cls=ClearErrors,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    # Square brackets in the help are Python lists, not markup.
+    rich_markup_mode=None,
+    help="Bayes factors for models you can only simulate. Start with: deepbf demo",
+)
+app.command()(demo)
+app.command()(fit)
+app.command()(compare)
+
+
+def print_version(wanted: bool) -> None:
+    """Print the version and stop, if wanted."""
+    if wanted:
+        typer.echo(f"deepbf {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: bool = typer.Option(
+        False, "--version", callback=print_version, is_eager=True, help="Print the version and stop."
+    ),
+) -> None:
+    """Bayes factors for models you can only simulate. Start with: deepbf demo."""

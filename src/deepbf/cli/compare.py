@@ -1,0 +1,34 @@
+"""`deepbf compare`: the answer of a trained estimator for one observed data set."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import typer
+
+
+def compare(
+    estimator: Path = typer.Argument(help="A file written by deepbf fit."),
+    observed: Path = typer.Argument(help="The observed data: CSV (one observation a row) or .npy."),
+    prior_probs: str | None = typer.Option(
+        None, help="Prior probabilities of the models in order, such as 0.2,0.8. Default: those of the fit."
+    ),
+    as_json: bool = typer.Option(False, "--json", help="Print one JSON object for machines."),
+) -> None:
+    """Say which model the observed data favour, how strongly, and how sure that is."""
+    import deepbf
+    from deepbf.cli.observed import read_observed
+
+    bf = deepbf.load(estimator)
+    data = read_observed(observed, bf.data_shape)
+    answer = bf.compare(data, prior_probs=None if prior_probs is None else parse_probs(prior_probs))
+    typer.echo(json.dumps(answer.to_dict(), indent=2) if as_json else str(answer))
+
+
+def parse_probs(text: str) -> list[float]:
+    """Return the numbers in a comma-separated list."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError as error:
+        raise ValueError(f"--prior-probs must be numbers separated by commas; received {text!r}.") from error

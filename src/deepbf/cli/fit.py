@@ -1,0 +1,98 @@
+"""`deepbf fit`: train on the models that a Python file defines."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from pathlib import Path
+from typing import Any
+
+import typer
+
+# What a study file may define besides `models`; options given on the command line win.
+SETTINGS = (
+    "structure",
+    "prior_probs",
+    "network",
+    "loss",
+    "seconds",
+    "steps",
+    "num_simulations",
+    "ensemble",
+    "schedule",
+    "executor",
+    "seed",
+)
+BUDGETS = ("seconds", "steps", "num_simulations")
+
+
+def fit(
+    study: Path = typer.Argument(help="A Python file that defines models = [deepbf.Model(...), ...]."),
+    out: Path = typer.Option(..., help="Where to save the trained estimator."),
+    structure: str | None = typer.Option(None, help="How data are laid out: vector or exchangeable."),
+    network: str | None = typer.Option(None, help="The network by name; by default the best for the structure."),
+    seconds: float | None = typer.Option(None, help="Train for so many seconds of wall time. Default 60."),
+    steps: int | None = typer.Option(None, help="Or: train for so many steps."),
+    num_simulations: int | None = typer.Option(None, help="Or: train on so many simulations in all, reused."),
+    ensemble: int | None = typer.Option(None, help="Networks trained together; their spread is the error. Default 4."),
+    seed: int | None = typer.Option(None, help="Seed of the simulations and the networks. Default 0."),
+    as_json: bool = typer.Option(False, "--json", help="Print one JSON object for machines, no progress bar."),
+) -> None:
+    """Train an estimator of the Bayes factors among the models in a Python file.
+
+    The file defines `models`, a list of two or more deepbf.Model, and may define `structure`, `prior_probs`,
+    `network`, `seconds`, `seed` and any other argument of deepbf.fit. Options given here win.
+
+    \b
+    Example of a study file:
+        import deepbf
+        structure = "exchangeable"
+        models = [
+            deepbf.Model("A", prior=lambda rng, size: ..., simulator=lambda rng, params: ...),
+            deepbf.Model("B", prior=lambda rng, size: ..., simulator=lambda rng, params: ...),
+        ]
+
+    Then: deepbf compare OUT observed.csv
+    """
+    import deepbf
+
+    options = {
+        "structure": structure,
+        "network": network,
+        "seconds": seconds,
+        "steps": steps,
+        "num_simulations": num_simulations,
+        "ensemble": ensemble,
+        "seed": seed,
+    }
+    models, settings = read_study(study)
+    given = {name: value for name, value in options.items() if value is not None}
+    if any(name in given for name in BUDGETS):
+        settings = {name: value for name, value in settings.items() if name not in BUDGETS}
+    check_writable(out)
+    bf = deepbf.fit(models, progress=not as_json, **{**settings, **given})
+    bf.save(out)
+    if as_json:
+        typer.echo(json.dumps({"saved": str(out), "models": list(bf.names), "held_out_loss": bf.record.held_out_loss,
+                               "steps": bf.record.num_steps, "simulations": bf.record.num_simulations,
+                               "seconds": bf.record.seconds, "stopped": bf.record.stopped}, indent=2))  # fmt: skip
+        return
+    typer.echo(f"{bf}\nSaved to {out}. Next: deepbf compare {out} observed.csv")
+
+
+def read_study(path: Path) -> tuple[Any, dict[str, Any]]:
+    """Return the models and the settings that a study file defines."""
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no study file {path}. Pass a Python file that defines models = [...].")
+    defined = runpy.run_path(str(path))
+    if "models" not in defined:
+        raise ValueError(f"{path} defines no `models`. Add: models = [deepbf.Model(...), deepbf.Model(...)].")
+    return defined["models"], {name: defined[name] for name in SETTINGS if name in defined}
+
+
+def check_writable(out: Path) -> None:
+    """Raise now rather than after training if the result could not be saved."""
+    if out.is_dir():
+        raise ValueError(f"--out must be a file; {out} is a folder. Pass, for example, {out / 'study.deepbf'}.")
+    if not out.absolute().parent.is_dir():
+        raise ValueError(f"--out is in a folder that does not exist: {out.absolute().parent}. Create it first.")

@@ -1,0 +1,37 @@
+"""Trained estimators that many tests ask, each trained once a session and by steps, so always the same."""
+
+import pytest
+
+import deepbf
+from tests import simulators
+
+
+@pytest.fixture(scope="session")
+def normal_mean() -> deepbf.BayesFactor:
+    """Exchangeable scalars, trained well: the mean of a normal, unknown against 0."""
+    return deepbf.fit(simulators.NORMAL_MEAN, structure="exchangeable", steps=2500, seed=1, progress=False)
+
+
+@pytest.fixture(scope="session")
+def walk_or_noise() -> deepbf.BayesFactor:
+    """Vectors: a random walk against white noise."""
+    return deepbf.fit(simulators.WALK_OR_NOISE, structure="vector", steps=600, seed=2, progress=False)
+
+
+@pytest.fixture(scope="session")
+def three_means() -> deepbf.BayesFactor:
+    """Three models, with prior probabilities of their own."""
+    return deepbf.fit(
+        simulators.THREE_MEANS,
+        structure="exchangeable",
+        prior_probs=[0.5, 0.3, 0.2],
+        steps=400,
+        seed=3,
+        progress=False,
+    )
+
+
+@pytest.fixture(scope="session")
+def pairs() -> deepbf.BayesFactor:
+    """Exchangeable vectors: correlated against independent pairs."""
+    return deepbf.fit(simulators.PAIRS, structure="exchangeable", steps=300, seed=4, progress=False)
