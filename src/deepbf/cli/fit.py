@@ -53,7 +53,7 @@ def fit(
         ]
 
     Then: deepbf compare OUT observed.csv
-    """
+    """  # noqa: D301, the help needs a true backspace to keep the lines of the example
     import deepbf
 
     options = {

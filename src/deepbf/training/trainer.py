@@ -35,6 +35,7 @@ from deepbf.training.schedule import Schedule
 # Long enough to drown the cost of handing a task over, short enough to fill the pool smoothly.
 TASK_SECONDS = 0.05
 PREPARE_ROWS = 1024
+PATIENCE_SECONDS = 1.0
 # Passes over a fixed number of simulations, and the mini-batches that such a number should give at least.
 EPOCHS = 40
 FEWEST_BATCHES = 16
@@ -204,12 +205,14 @@ class Trainer:
         """Return data for the next block, waiting for simulations if need be; None when training is over."""
         if self._clock.by_time:
             self._feed_what_is_ready()
+        patience_ends = time.monotonic() + PATIENCE_SECONDS
         while not stop.requested:
-            num_steps = self._clock.next_steps(self._pool.most_steps_a_block)
-            if num_steps == 0:
+            wanted = self._clock.next_steps(self._pool.most_steps_a_block)
+            if wanted == 0:
                 return None
-            num_steps = self._drawable(num_steps)
-            if num_steps:
+            num_steps = self._drawable(wanted)
+            # A short block costs as much to hand over as a full one: worth it only for slow simulators.
+            if num_steps == wanted or (num_steps and time.monotonic() > patience_ends):
                 share, steps = self._clock.book(num_steps, self._pool.most_steps_a_block)
                 return DrawnBlock(num_steps, self._pool.draw(num_steps), self._schedule.rates(share, steps))
             if self._stream.exhausted:
