@@ -57,7 +57,10 @@ FAILURES: dict[str, tuple[Model, str]] = {
     "ragged list": (model_returning([[1], [1, 2], [1], [1], [1]]), r"returned list, which is not one array"),
     "empty data sets": (model_returning(np.ones((5, 0))), r"empty array of shape \(5, 0\)"),
     "empty list": (model_returning([]), r"shape \(0,\); the leading axis must be 5"),
-    "prior of the wrong length": (model_with_prior(np.ones(4)), r"prior returned parameters of shape \(4,\) for size=5"),
+    "prior of the wrong length": (
+        model_with_prior(np.ones(4)),
+        r"prior returned parameters of shape \(4,\) for size=5",
+    ),
     "scalar prior": (model_with_prior(0.5), r"prior returned parameters of shape \(\) for size=5"),
     "prior returns None": (model_with_prior(None), r"prior returned"),
     "ragged prior": (model_with_prior([[1], [1, 2], [1], [1], [1]]), r"prior returned"),

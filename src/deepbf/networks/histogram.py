@@ -1,10 +1,12 @@
 """Soft histograms: the mean of fixed piecewise-linear ramps over the observations of a data set.
 
-Any mean-pooled function of one scalar observation is, up to interpolation, a linear map of these means. So for
-scalar observations nothing needs to be learned before pooling, and a training step does not depend on n.
+Any mean-pooled function of one scalar observation is, up to interpolation, a linear map of these means. So nothing
+needs to be learned before pooling, and a training step does not depend on n.
 """
 
 from __future__ import annotations
+
+import itertools
 
 import equinox as eqx
 import jax
@@ -14,10 +16,12 @@ from numpy.typing import NDArray
 
 # Ramps for a scalar observation. More showed no gain on any study.
 MOST_RAMPS = 48
-SIMD_WIDTH = 8
 FEWEST_RAMPS = 4
-# Shared by the columns of a vector observation: its joint behaviour is left to a learned map.
-RAMPS_IN_ALL = 192
+SIMD_WIDTH = 8
+# Shared by the directions along which vector observations are seen.
+RAMPS_IN_ALL = 256
+NUM_DIRECTIONS = 16
+DIRECTION_SEED = 20_170_601
 # The error of linear interpolation is spread evenly when knots are as dense as a small power of the data's density;
 # this also reaches far into the tails, where quantiles would place nothing.
 DENSITY_POWER = 1 / 3
@@ -27,37 +31,38 @@ UNROLL = 8
 
 
 class SoftHistogram(eqx.Module):
-    """Means over observations of ramps that climb from 0 to 1 between neighbouring knots."""
+    """Means over observations of ramps that climb from 0 to 1 between neighbouring knots.
+
+    Vector observations are seen along several directions: a function of a vector is, to any accuracy, a sum of
+    functions of single directions of it.
+    """
 
     slope: jax.Array
     intercept: jax.Array
-    ramps_per_column: tuple[int, ...] = eqx.field(static=True)
 
     @classmethod
     def fit(cls, observations: NDArray[np.float32]) -> SoftHistogram:
         """Return ramps with knots where the observations are, shape (observations, columns)."""
-        num_columns = observations.shape[1]
-        most = int(np.clip(RAMPS_IN_ALL // num_columns, FEWEST_RAMPS, MOST_RAMPS))
-        knots = [choose_knots(observations[:, column], most + 1) for column in range(num_columns)]
+        directions = choose_directions(observations.shape[1])
+        most = int(np.clip(RAMPS_IN_ALL // directions.shape[1], FEWEST_RAMPS, MOST_RAMPS))
+        knots = [choose_knots(observations @ direction, most + 1) for direction in directions.T]
         width = np.concatenate([np.diff(column) for column in knots])
         start = np.concatenate([column[:-1] for column in knots])
+        along = np.repeat(directions, [len(column) - 1 for column in knots], axis=1)
         # Flat ramps fill up to whole SIMD registers: a remainder would run one number at a time.
         num_flat = -len(width) % SIMD_WIDTH
-        counts = [len(column) - 1 for column in knots]
-        counts[-1] += num_flat
         return cls(
-            jnp.asarray(np.pad(1 / width, (0, num_flat)), jnp.float32),
+            jnp.asarray(np.pad(along / width, ((0, 0), (0, num_flat))), jnp.float32),
             jnp.asarray(np.pad(-start / width, (0, num_flat)), jnp.float32),
-            tuple(counts),
         )
 
     @property
     def num_ramps(self) -> int:
-        return sum(self.ramps_per_column)
+        return self.slope.shape[1]
 
     def __call__(self, data: jax.Array) -> jax.Array:
         """Return (batch, num_ramps) from data of shape (batch, observations, columns)."""
-        batch, num_obs, _ = data.shape
+        batch, num_obs, num_columns = data.shape
         by_obs = jnp.moveaxis(data, 1, 0)
         num_whole = num_obs // UNROLL
         # A loop over observations with the ramps as its inner, vectorised axis: twenty times faster on a CPU than
@@ -65,25 +70,39 @@ class SoftHistogram(eqx.Module):
         total, _ = jax.lax.scan(
             lambda total, group: (self._add(total, group), None),
             jnp.zeros((batch, self.num_ramps), jnp.float32),
-            by_obs[: num_whole * UNROLL].reshape(num_whole, UNROLL, batch, -1),
+            by_obs[: num_whole * UNROLL].reshape(num_whole, UNROLL, batch, num_columns),
         )
         return self._add(total, by_obs[num_whole * UNROLL :]) / num_obs
 
     def _add(self, total: jax.Array, group: jax.Array) -> jax.Array:
         for observation in group:
-            columns = [observation[:, i : i + 1] for i in range(observation.shape[1])]
-            spread = columns[0] if len(columns) == 1 else self._repeat(columns)
-            total = total + jnp.clip(spread * self.slope + self.intercept, 0.0, 1.0)
+            # For one column a product of matrices is a plain product, and fuses with what follows.
+            climbed = observation * self.slope if observation.shape[1] == 1 else observation @ self.slope
+            total = total + jnp.clip(climbed + self.intercept, 0.0, 1.0)
         return total
 
-    def _repeat(self, columns: list[jax.Array]) -> jax.Array:
-        return jnp.concatenate(
-            [
-                jnp.broadcast_to(column, (column.shape[0], count))
-                for column, count in zip(columns, self.ramps_per_column, strict=True)
-            ],
-            axis=1,
-        )
+
+def choose_directions(num_columns: int) -> NDArray[np.float64]:
+    """Return directions to see observations along, shape (columns, directions): each column, then mixtures of them.
+
+    Of two columns, directions at even angles; of more, sums and differences of pairs as far as they fit, then random
+    directions, always the same.
+    """
+    if num_columns == 1:
+        return np.ones((1, 1))
+    if num_columns == 2:
+        angles = np.pi * np.arange(NUM_DIRECTIONS) / NUM_DIRECTIONS
+        return np.stack([np.cos(angles), np.sin(angles)])
+    own = np.eye(num_columns)
+    pairs = [
+        (own[:, i] + sign * own[:, j]) / np.sqrt(2)
+        for i, j in itertools.combinations(range(num_columns), 2)
+        for sign in (1, -1)
+    ]
+    random = np.random.default_rng(DIRECTION_SEED).standard_normal((num_columns, NUM_DIRECTIONS))
+    random /= np.linalg.norm(random, axis=0)
+    mixtures = [*pairs, *random.T] if len(pairs) <= NUM_DIRECTIONS else list(random.T)
+    return np.stack([*own.T, *mixtures], axis=1)
 
 
 def choose_knots(values: NDArray[np.float32], most: int) -> NDArray[np.float64]:

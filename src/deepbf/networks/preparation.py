@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TypeVar
 
 import equinox as eqx
 import jax
@@ -16,7 +15,6 @@ from deepbf.networks.base import AbstractPreparation, InputLayout
 from deepbf.networks.histogram import SoftHistogram
 from deepbf.networks.multiscale import MultiScale
 
-ArrayT = TypeVar("ArrayT", jax.Array, NDArray[np.float32])
 Pilot = Sequence[NDArray[np.float32]]
 
 
@@ -79,10 +77,9 @@ def prepare_vector(pilot: Pilot) -> AbstractPreparation:
 
 
 class SetSummary(AbstractPreparation):
-    """Soft histogram and moments of the observations, at several scales; vector observations follow as they are.
+    """Soft histogram and moments of the observations, at several scales.
 
-    The summary of scalar observations is complete. For vectors it holds each column's marginal distribution, and
-    the observations themselves go along, for a learned map of how the columns move together.
+    Complete for scalar observations, up to interpolation between knots. Vectors are seen along many directions.
     """
 
     histogram: SoftHistogram
@@ -92,7 +89,7 @@ class SetSummary(AbstractPreparation):
 
     @classmethod
     def fit(cls, pilot: Pilot) -> SetSummary:
-        sets = [_as_sets(data) for data in pilot]
+        sets = [np.asarray(_as_columns(jnp.asarray(data))) for data in pilot]
         observations = np.concatenate([data.reshape(-1, data.shape[2]) for data in sets])
         histogram = SoftHistogram.fit(observations)
         pooled_ramps = [np.asarray(eqx.filter_jit(histogram)(jnp.asarray(data))) for data in sets]
@@ -108,22 +105,15 @@ class SetSummary(AbstractPreparation):
         )
 
     def __call__(self, data: jax.Array) -> jax.Array:
-        sets = _as_sets(data)
+        sets = _as_columns(data)
         moments = _moments(sets)[:, None, :]
         scaled_moments = jnp.arcsinh((moments - self.moment_mean) / self.moment_spread)
         summary = [self.scales(self.histogram(sets)), scaled_moments.reshape(data.shape[0], -1)]
-        if sets.shape[2] > 1:
-            summary.append(squash(data).reshape(data.shape[0], -1))
         return jnp.concatenate(summary, axis=1)
 
     def layout(self, data_shape: tuple[int, ...]) -> InputLayout:
-        obs_dim = math.prod(data_shape[1:])
-        return InputLayout(
-            num_linear=self.scales.num_linear,
-            num_summary=self.scales.num_columns + self.moment_mean.size,
-            num_obs=data_shape[0] if obs_dim > 1 else 0,
-            obs_dim=obs_dim if obs_dim > 1 else 0,
-        )
+        num_moments = self.moment_mean.size
+        return InputLayout(num_linear=self.scales.num_linear, num_summary=self.scales.num_columns + num_moments)
 
 
 def squash(data: jax.Array) -> jax.Array:
@@ -131,10 +121,25 @@ def squash(data: jax.Array) -> jax.Array:
     return jnp.arcsinh(data)
 
 
-def _as_sets(data: ArrayT) -> ArrayT:
-    return data.reshape(data.shape[0], data.shape[1], -1)
+def _as_columns(data: jax.Array) -> jax.Array:
+    """Return observations as rows of columns, shape (batch, observations, columns).
+
+    Vectors are squashed first: directions mix their columns, and one heavy tail would drown the others.
+    """
+    sets = data.reshape(data.shape[0], data.shape[1], -1)
+    return sets if sets.shape[2] == 1 else squash(sets)
+
+
+# Beyond this many columns their products outnumber everything else, and the directions have to do.
+MOST_MULTIPLIED = 12
 
 
 def _moments(sets: jax.Array) -> jax.Array:
-    """Return squashed first and second moments of each column, shape (batch, 2 columns): they see past the knots."""
-    return jnp.arcsinh(jnp.concatenate([sets.mean(axis=1), (sets**2).mean(axis=1)], axis=1))
+    """Return squashed means of the columns and of their products, one row a data set: they see past the knots."""
+    num_columns = sets.shape[2]
+    if num_columns > MOST_MULTIPLIED:
+        products = sets**2
+    else:
+        first, second = np.triu_indices(num_columns)
+        products = sets[:, :, first] * sets[:, :, second]
+    return jnp.arcsinh(jnp.concatenate([sets.mean(axis=1), products.mean(axis=1)], axis=1))
