@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from deepbf._version import __version__
 
 if TYPE_CHECKING:
+    from deepbf import studies
     from deepbf.answer import Answer
     from deepbf.estimator import BayesFactor, load
     from deepbf.fitting import fit
@@ -24,6 +25,7 @@ __all__ = [
     "__version__",
     "fit",
     "load",
+    "studies",
 ]
 
 # Names are looked up when first used: a worker process that only simulates never loads the neural side.
@@ -48,4 +50,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "studies"])
+    return sorted(__all__)

@@ -1,0 +1,160 @@
+"""The command line, run as a user runs it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from deepbf.cli import app
+from deepbf.cli.observed import read_csv, read_observed
+from deepbf.studies.example import OBSERVED_SEED, example_observed, example_study
+
+STUDY = """
+import deepbf
+
+structure = "exchangeable"
+steps = 50
+seed = 3
+
+models = [
+    deepbf.Model("fair", simulator=lambda rng, size: rng.binomial(1, 0.5, (size, 20))),
+    deepbf.Model("loaded", simulator=lambda rng, size: rng.binomial(1, 0.8, (size, 20))),
+]
+"""
+
+
+def run(*arguments: object) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return result.exit_code, result.stdout, result.stderr
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("study")
+    (folder / "study.py").write_text(STUDY)
+    code, output, error = run("fit", folder / "study.py", "--out", folder / "study.deepbf", "--steps", 300)
+    assert code == 0, error
+    assert "fair against loaded" in output
+    assert f"deepbf compare {folder / 'study.deepbf'}" in output
+    return folder / "study.deepbf"
+
+
+@pytest.mark.parametrize("command", [[], ["demo"], ["fit"], ["compare"]])
+def test_help_names_every_option_a_newcomer_needs(command: list[str]) -> None:
+    code, output, _ = run(*command, "--help")
+    assert code == 0
+    assert "Usage: " in output
+    for word in {"fit": ["models = [", "--out", "--seconds"], "compare": ["CSV", "--json"]}.get("".join(command), []):
+        assert word in output
+
+
+def test_fit_then_compare_in_words_and_in_json(trained: Path, tmp_path: Path) -> None:
+    observed = tmp_path / "observed.csv"
+    observed.write_text("toss\n" + "1\n" * 18 + "0\n" * 2)
+    code, output, error = run("compare", trained, observed)
+    assert code == 0, error
+    assert output.startswith("In favour of loaded over fair")
+
+    code, output, _ = run("compare", trained, observed, "--json", "--prior-probs", "0.9,0.1")
+    answer = json.loads(output)
+    assert code == 0
+    assert answer["favours"] == "loaded"
+    assert answer["over"] == "fair"
+    # 18 of 20: log BF of fair over loaded is exactly 18 log(0.5 / 0.8) + 2 log(0.5 / 0.2).
+    exact = 18 * np.log(0.5 / 0.8) + 2 * np.log(0.5 / 0.2)
+    assert abs(answer["log_bf"] - exact) < 4 * answer["error"]
+    assert answer["error"] < 1.0
+    posterior_log_odds = np.log(answer["posterior_probs"][0] / answer["posterior_probs"][1])
+    assert posterior_log_odds == pytest.approx(answer["log_bf"] + np.log(9), abs=1e-9)
+
+
+def test_options_win_over_the_study_file(tmp_path: Path) -> None:
+    (tmp_path / "study.py").write_text(STUDY)
+    code, output, error = run(
+        "fit", tmp_path / "study.py", "--out", tmp_path / "a.deepbf", "--num-simulations", 2000, "--json"
+    )
+    assert code == 0, error
+    assert json.loads(output)["simulations"] == 2000
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("1\n0\n", "shape (20,)"),
+        ("", "empty"),
+        ("toss\n", "no numbers"),
+        ("1\nmany\n", "data row 2"),
+        ("1,2\n3\n", "data row 2"),
+        ("1\n" * 19 + "nan\n", "not finite"),
+    ],
+)
+def test_bad_observed_files_are_explained(trained: Path, tmp_path: Path, text: str, rule: str) -> None:
+    observed = tmp_path / "observed.csv"
+    observed.write_text(text)
+    code, output, error = run("compare", trained, observed)
+    assert code == 2
+    assert output == ""
+    assert error.startswith("error: ")
+    assert rule in error
+    assert "Traceback" not in error
+
+
+def test_bad_study_files_are_explained_before_training(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.py"
+    empty.write_text("")
+    study = tmp_path / "study.py"
+    study.write_text(STUDY)
+    for arguments, rule in [
+        (["fit", tmp_path / "missing.py", "--out", tmp_path / "x"], "no study file"),
+        (["fit", empty, "--out", tmp_path / "x"], "defines no `models`"),
+        (["fit", study, "--out", tmp_path], "is a folder"),
+        (["fit", study, "--out", tmp_path / "nowhere" / "x"], "does not exist"),
+        (["fit", study, "--out", tmp_path / "x", "--seconds", 3, "--steps", 3], "exactly one budget"),
+        (["fit", study, "--out", tmp_path / "x", "--structure", "exchangable"], "Did you mean 'exchangeable'"),
+        (["compare", study, study], "not a saved estimator"),
+        (["compare", tmp_path / "missing", study], "there is no file"),
+    ]:
+        code, _, error = run(*arguments)
+        assert code == 2
+        assert rule in error
+
+
+def test_prior_probs_must_be_numbers(trained: Path, tmp_path: Path) -> None:
+    observed = tmp_path / "observed.csv"
+    observed.write_text("1\n" * 20)
+    code, _, error = run("compare", trained, observed, "--prior-probs", "half,half")
+    assert code == 2
+    assert "--prior-probs must be numbers" in error
+
+
+@pytest.mark.parametrize("text", ["1,2\n3,4\n", "a;b\n1;2\n3;4\n", "1\t2\n3\t4\n", "1 2\n3  4\n\n"])
+def test_csv_dialects(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text(text)
+    np.testing.assert_array_equal(read_csv(path), [[1, 2], [3, 4]])
+
+
+def test_a_row_or_a_column_may_hold_a_vector(tmp_path: Path) -> None:
+    (tmp_path / "row.csv").write_text("1,2,3\n")
+    (tmp_path / "column.csv").write_text("1\n2\n3\n")
+    np.save(tmp_path / "array.npy", np.array([1, 2, 3]))
+    for name in ("row.csv", "column.csv", "array.npy"):
+        np.testing.assert_array_equal(read_observed(tmp_path / name, (3,)), [1, 2, 3])
+
+
+def test_the_shipped_observed_counts_are_what_they_say() -> None:
+    simulated = example_study().models[0].simulate(1, seed=OBSERVED_SEED).data[0]
+    np.testing.assert_array_equal(example_observed(), simulated)
+
+
+def test_demo_prints_the_answer_next_to_the_exact_one(tmp_path: Path) -> None:
+    code, output, error = run("demo", "--seconds", 15, "--json", "--out", tmp_path / "demo.deepbf")
+    assert code == 0, error
+    answer = json.loads(output)
+    exact = float(example_study().exact_log_bf(example_observed()[None])[0])
+    assert answer["exact_log_bf"] == pytest.approx(exact)
+    assert abs(answer["log_bf"] - exact) < 4 * answer["error"] + 0.3
+    assert answer["error"] < 1.0
+    assert (tmp_path / "demo.deepbf").exists()

@@ -1,0 +1,40 @@
+"""Networks by name, each for the structures it is meant for."""
+
+import numpy as np
+import pytest
+
+from deepbf.networks import check_network, check_structure
+from tests.untrained import EVERY_NETWORK, untrained
+
+FAR = [0.0, 1e7, 1e30, -1e30]
+
+
+def test_auto_is_the_default_of_the_structure() -> None:
+    assert check_network("auto", "vector") == "mlp"
+    assert check_network("auto", "exchangeable") == "deepset"
+
+
+@pytest.mark.parametrize(("structure", "network"), EVERY_NETWORK)
+def test_every_network_goes_by_its_name(structure: str, network: str) -> None:
+    assert check_structure(structure) == structure
+    assert check_network(network, structure) == network
+
+
+def test_a_set_network_is_refused_for_vectors() -> None:
+    with pytest.raises(ValueError, match="network for structure='vector' must be one of 'auto', 'mlp', 'fnn', 'bnn'"):
+        check_network("deepset", "vector")
+
+
+@pytest.mark.parametrize("network", ["deepsets", "DeepSet", 3, None])
+def test_an_unknown_network_is_refused(network: object) -> None:
+    with pytest.raises(ValueError, match="network for structure='exchangeable' must be one of.*'deepset2'"):
+        check_network(network, "exchangeable")
+
+
+@pytest.mark.parametrize(("structure", "network"), EVERY_NETWORK)
+@pytest.mark.parametrize("data_shape", [(13,), (13, 2)], ids=str)
+def test_every_network_is_finite_far_out(structure: str, network: str, data_shape: tuple[int, ...]) -> None:
+    estimator = untrained(structure, network, data_shape)
+    data = np.stack([np.full(data_shape, value) for value in FAR])
+    mixed = np.broadcast_to(np.resize(FAR, data_shape[:1]).reshape(-1, *[1] * (len(data_shape) - 1)), data_shape)
+    assert np.isfinite(estimator.log_bf_members(np.concatenate([data, mixed[None]]))).all()

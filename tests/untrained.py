@@ -1,0 +1,52 @@
+"""Estimators with random weights: every network by name, without the time it takes to train one."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from deepbf import BayesFactor
+from deepbf.networks import NETWORKS
+from deepbf.networks.ensemble import init_ensemble, settle_ensemble
+from deepbf.standardise import Standardiser
+from deepbf.training import TrainedEnsemble, TrainingRecord
+
+EVERY_NETWORK = [(structure, network) for structure, networks in NETWORKS.items() for network in networks]
+SET_NETWORKS = [("deepset", (13,)), ("deepset", (13, 2)), ("deepset2", (13,)), ("deepset2", (13, 2))]
+
+NUM_PILOT = 300
+
+
+def pilot_data(data_shape: tuple[int, ...], num_models: int = 2) -> list[NDArray[np.float64]]:
+    """Return pilot data sets, normals that are wider for each model than for the one before."""
+    rng = np.random.default_rng(1)
+    return [(1 + k) * rng.normal(size=(NUM_PILOT, *data_shape)) for k in range(num_models)]
+
+
+def untrained(
+    structure: str,
+    network: str,
+    data_shape: tuple[int, ...] = (13,),
+    *,
+    names: tuple[str, ...] = ("first", "second"),
+    num_members: int = 2,
+    seed: int = 0,
+) -> BayesFactor:
+    """Return an estimator fitted to pilot data in all but its weights, which are random."""
+    kind = NETWORKS[structure][network]
+    pilot = pilot_data(data_shape, len(names))
+    standardiser = Standardiser.fit(pilot, exchangeable=structure == "exchangeable")
+    standardised = [standardiser(data) for data in pilot]
+    preparation = kind.fit_preparation(standardised)
+    networks = init_ensemble(kind, preparation.layout(data_shape), len(names), num_members, jax.random.key(seed))
+    reference = preparation(jnp.asarray(np.concatenate([data[:64] for data in standardised])))
+    record = TrainingRecord(num_steps=1, num_simulations=600, seconds=0.5, held_out_loss=0.6, stopped="budget")
+    return BayesFactor(
+        names=names,
+        prior_probs=np.full(len(names), 1 / len(names)),
+        structure=structure,
+        network=network,
+        ensemble=TrainedEnsemble(
+            standardiser, preparation, settle_ensemble(networks, reference), data_shape, record
+        ),
+    )
