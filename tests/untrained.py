@@ -1,5 +1,8 @@
 """Estimators with random weights: every network by name, without the time it takes to train one."""
 
+from functools import cache
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,6 +26,7 @@ def pilot_data(data_shape: tuple[int, ...], num_models: int = 2) -> list[NDArray
     return [(1 + k) * rng.normal(size=(NUM_PILOT, *data_shape)) for k in range(num_models)]
 
 
+@cache
 def untrained(
     structure: str,
     network: str,
@@ -39,14 +43,12 @@ def untrained(
     standardised = [standardiser(data) for data in pilot]
     preparation = kind.fit_preparation(standardised)
     networks = init_ensemble(kind, preparation.layout(data_shape), len(names), num_members, jax.random.key(seed))
-    reference = preparation(jnp.asarray(np.concatenate([data[:64] for data in standardised])))
+    reference = eqx.filter_jit(preparation)(jnp.asarray(np.concatenate([data[:64] for data in standardised])))
     record = TrainingRecord(num_steps=1, num_simulations=600, seconds=0.5, held_out_loss=0.6, stopped="budget")
     return BayesFactor(
         names=names,
         prior_probs=np.full(len(names), 1 / len(names)),
         structure=structure,
         network=network,
-        ensemble=TrainedEnsemble(
-            standardiser, preparation, settle_ensemble(networks, reference), data_shape, record
-        ),
+        ensemble=TrainedEnsemble(standardiser, preparation, settle_ensemble(networks, reference), data_shape, record),
     )

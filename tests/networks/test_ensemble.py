@@ -1,44 +1,58 @@
 """Ensembles: members start apart, run together, and never see each other."""
 
+from functools import cache
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from numpy.typing import NDArray
 
-from deepbf.networks import NETWORKS, InputLayout
+from deepbf.networks import NETWORKS, AbstractNetwork, InputLayout
 from deepbf.networks.ensemble import blank_ensemble, ensemble_log_odds, in_batches, init_ensemble, settle_ensemble
 from tests.untrained import EVERY_NETWORK, untrained
 
 LAYOUT = InputLayout(num_linear=3, num_summary=3)
-MLP = NETWORKS["vector"]["mlp"]
+ROWS = np.random.default_rng(1).normal(size=(20, 3)).astype(np.float32)
 
 
-def test_members_differ_and_the_same_key_gives_the_same_members() -> None:
-    rows = jax.random.normal(jax.random.key(0), (5, 3))
-    once, again, other = (
-        np.asarray(ensemble_log_odds(init_ensemble(MLP, LAYOUT, 3, 4, jax.random.key(seed)), rows)) for seed in (1, 1, 2)
-    )
-    assert once.shape == (4, 5, 2)
-    assert_array_equal(once, again)
-    assert not np.allclose(once, other, atol=1e-3)
+@cache
+def ensemble(network: str, seed: int) -> AbstractNetwork:
+    return init_ensemble(NETWORKS["vector"][network], LAYOUT, 3, 4, jax.random.key(seed))
+
+
+def run(networks: AbstractNetwork, rows: Any) -> NDArray[np.float32]:
+    return np.asarray(eqx.filter_jit(ensemble_log_odds)(networks, jnp.asarray(rows)))
+
+
+def test_members_differ() -> None:
+    log_odds = run(ensemble("mlp", 1), ROWS)
+    assert log_odds.shape == (4, 20, 2)
     for m in range(1, 4):
-        assert not np.allclose(once[0], once[m], atol=1e-3)
+        assert not np.allclose(log_odds[0], log_odds[m], atol=1e-3)
+
+
+def test_the_same_key_gives_the_same_members() -> None:
+    again = init_ensemble(NETWORKS["vector"]["mlp"], LAYOUT, 3, 4, jax.random.key(1))
+    other = ensemble("mlp", 2)
+    assert_array_equal(run(again, ROWS), run(ensemble("mlp", 1), ROWS))
+    assert not np.allclose(run(other, ROWS), run(ensemble("mlp", 1), ROWS), atol=1e-3)
 
 
 def test_running_together_is_running_each_alone() -> None:
-    networks = init_ensemble(MLP, LAYOUT, 2, 3, jax.random.key(1))
-    rows = jax.random.normal(jax.random.key(0), (5, 3))
-    together = ensemble_log_odds(networks, rows)
-    for m in range(3):
+    networks = ensemble("mlp", 1)
+    together = run(networks, ROWS)
+    for m in range(4):
         member = jax.tree.map(lambda leaf, m=m: leaf[m] if eqx.is_array(leaf) else leaf, networks)
-        assert_allclose(member(rows), together[m], rtol=1e-4, atol=1e-5)
+        assert_allclose(eqx.filter_jit(member)(jnp.asarray(ROWS)), together[m], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(("structure", "network"), EVERY_NETWORK)
 def test_a_blank_ensemble_has_the_shapes_of_a_settled_one(structure: str, network: str) -> None:
-    estimator = untrained(structure, network, num_members=2)
+    estimator = untrained(structure, network)
     layout = estimator.ensemble.preparation.layout((13,))
     blank = blank_ensemble(NETWORKS[structure][network], layout, 2, 2)
     assert jax.tree.structure(blank) == jax.tree.structure(estimator.ensemble.networks)
@@ -48,11 +62,9 @@ def test_a_blank_ensemble_has_the_shapes_of_a_settled_one(structure: str, networ
 
 
 def test_settling_reaches_every_member() -> None:
-    networks = init_ensemble(NETWORKS["vector"]["bnn"], LAYOUT, 2, 3, jax.random.key(1))
-    rows = jax.random.normal(jax.random.key(0), (20, 3))
-    settled = settle_ensemble(networks, rows)
-    assert_allclose(ensemble_log_odds(settled, rows), ensemble_log_odds(networks, rows), rtol=1e-3, atol=1e-4)
-    assert_allclose(ensemble_log_odds(settled, rows[:4]), ensemble_log_odds(settled, rows)[:, :4], rtol=1e-4, atol=1e-5)
+    settled = settle_ensemble(ensemble("bnn", 1), jnp.asarray(ROWS))
+    assert_allclose(run(settled, ROWS), run(ensemble("bnn", 1), ROWS), rtol=1e-3, atol=1e-4)
+    assert_allclose(run(settled, ROWS[:4]), run(settled, ROWS)[:, :4], rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("with_before", [False, True])
@@ -65,7 +77,7 @@ def test_batches_never_show_in_the_result(num_rows: int, with_before: bool) -> N
         seen.append(batch.shape)
         return 2 * batch
 
-    before = (lambda batch: (np.asarray(batch) + 1).astype(np.float32)) if with_before else None
+    before = (lambda batch: (np.asarray(batch, np.float64) + 1).astype(np.float32)) if with_before else None
     result = in_batches(double, data, 4, before=before)
     assert_array_equal(result, 2 * (data + with_before))
     # One shape only: the function is compiled once.

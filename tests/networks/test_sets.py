@@ -1,5 +1,8 @@
 """Networks for sets: the order of the observations never matters, the observations do."""
 
+from functools import partial
+from typing import Any
+
 import equinox as eqx
 import jax
 import numpy as np
@@ -13,28 +16,27 @@ from tests.untrained import SET_NETWORKS, pilot_data, untrained
 KEY = jax.random.key(1)
 
 
-def shapes(network: eqx.nn.MLP) -> list[tuple[int, ...]]:
+def shapes(network: Any) -> list[tuple[int, ...]]:
     return [layer.weight.shape for layer in network.layers]
 
 
 @pytest.mark.parametrize(("network", "data_shape"), SET_NETWORKS)
 def test_the_order_of_observations_does_not_matter(network: str, data_shape: tuple[int, ...]) -> None:
     estimator = untrained("exchangeable", network, data_shape)
-    data = np.concatenate(pilot_data(data_shape))[:16]
+    data = np.concatenate(pilot_data(data_shape))[300 - 8 : 300 + 8]
     log_bf = estimator.log_bf(data)
     rng = np.random.default_rng(2)
     for _ in range(3):
         shuffled = estimator.log_bf(data[:, rng.permutation(data_shape[0])])
         assert_allclose(shuffled, log_bf, rtol=1e-5, atol=1e-5 * np.abs(log_bf).max())
     # The same numbers in other data sets, or in other columns of an observation, are another matter.
-    assert not np.allclose(estimator.log_bf(data[::-1]), log_bf, rtol=1e-2)
+    assert np.abs(estimator.log_bf(data[::-1]) - log_bf).max() > 1e-3 * np.abs(log_bf).max()
     if len(data_shape) == 2:
-        assert not np.allclose(estimator.log_bf(data[:, :, ::-1]), log_bf, rtol=1e-2)
+        assert np.abs(estimator.log_bf(data[:, :, ::-1]) - log_bf).max() > 1e-3 * np.abs(log_bf).max()
 
 
-@pytest.mark.parametrize("structure", ["vector", "exchangeable"])
-def test_the_papers_vector_network_does_see_the_order(structure: str) -> None:
-    estimator = untrained(structure, "fnn")
+def test_the_papers_vector_network_does_see_the_order() -> None:
+    estimator = untrained("exchangeable", "fnn")
     data = pilot_data((13,))[0][:16]
     assert not np.allclose(estimator.log_bf(data[:, ::-1]), estimator.log_bf(data), rtol=1e-2)
 
@@ -43,23 +45,19 @@ def test_the_papers_vector_network_does_see_the_order(structure: str) -> None:
 @pytest.mark.parametrize("obs_dim", [1, 3])
 def test_deepset2_has_the_papers_layers(obs_dim: int, num_models: int) -> None:
     layout = InputLayout(num_linear=0, num_summary=0, num_obs=20, obs_dim=obs_dim)
-    network = DeepSet2(layout, num_models, key=KEY)
+    network = eqx.filter_eval_shape(partial(DeepSet2, layout, num_models), key=KEY)
     assert shapes(network.first) == [(64, obs_dim), (64, 64), (64, 64), (16, 64)]
     assert shapes(network.second) == [(64, 1), (64, 64), (64, 64), (2, 64)]
     assert shapes(network.classifier) == [(64, 2), (64, 64), (64, 64), (num_models - 1, 64)]
 
 
-def test_deepset_learns_a_map_of_observations_only_where_the_summary_is_not_complete() -> None:
-    scalars = DeepSet(InputLayout(num_linear=4, num_summary=9), 2, key=KEY)
-    assert scalars.observation_map is None
-    vectors = DeepSet(InputLayout(num_linear=4, num_summary=9, num_obs=20, obs_dim=3), 2, key=KEY)
-    assert vectors.observation_map is not None
-    assert vectors.observation_map.layers[0].weight.shape[1] == 3
-
-
 @pytest.mark.parametrize("num_models", [2, 3])
 def test_one_log_odds_a_model_but_the_last(num_models: int) -> None:
-    layout = InputLayout(num_linear=4, num_summary=9, num_obs=5, obs_dim=2)
-    for kind in (DeepSet, DeepSet2):
-        rows = jax.random.normal(KEY, (6, layout.width))
-        assert kind(layout, num_models, key=KEY)(rows).shape == (6, num_models - 1)
+    observations = InputLayout(num_linear=0, num_summary=0, num_obs=5, obs_dim=2)
+    summary = InputLayout(num_linear=4, num_summary=10)
+
+    def run(kind: type[DeepSet], layout: InputLayout) -> Any:
+        return jax.eval_shape(lambda key: kind(layout, num_models, key=key)(jax.random.normal(key, (6, 10))), KEY)
+
+    assert run(DeepSet, summary).shape == (6, num_models - 1)
+    assert run(DeepSet2, observations).shape == (6, num_models - 1)  # pyright: ignore[reportArgumentType]

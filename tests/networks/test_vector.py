@@ -1,108 +1,121 @@
 """Networks for vectors: the paper's sizes, and batch statistics that settle."""
 
+from functools import cache, partial
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from numpy.typing import NDArray
 
-from deepbf.networks import AbstractNetwork, InputLayout
+from deepbf.networks import InputLayout
 from deepbf.networks.vector import BNN, FNN, ScaledMLP
 
 KEY = jax.random.key(1)
+ROWS = np.random.default_rng(1).normal(2, 3, (50, 7)).astype(np.float32)
 
 
 def layout(width: int) -> InputLayout:
     return InputLayout(num_linear=width, num_summary=width)
 
 
-def shapes(network: eqx.nn.MLP) -> list[tuple[int, ...]]:
-    return [layer.weight.shape for layer in network.layers]
+def shapes_of(kind: Any, width: int, num_models: int = 2) -> Any:
+    """Return the network with shapes in place of weights, which takes no time."""
+    return eqx.filter_eval_shape(partial(kind, layout(width), num_models), key=KEY)
 
 
-def reference_batch(num_rows: int = 50, width: int = 7) -> jax.Array:
-    return jnp.asarray(np.random.default_rng(1).normal(2, 3, (num_rows, width)), jnp.float32)
+@cache
+def network(kind: Any) -> Any:
+    return eqx.filter_jit(partial(kind, layout(7), 3))(key=KEY)
+
+
+def run(chosen: Any, rows: Any) -> NDArray[np.float32]:
+    return np.asarray(eqx.filter_jit(chosen)(jnp.asarray(rows, jnp.float32)))
+
+
+@cache
+def settled() -> Any:
+    return eqx.filter_jit(network(BNN).settle)(jnp.asarray(ROWS))
 
 
 @pytest.mark.parametrize("num_models", [2, 4])
 @pytest.mark.parametrize("width", [5, 128])
 def test_fnn_has_the_papers_layers(width: int, num_models: int) -> None:
-    network = FNN(layout(width), num_models, key=KEY)
-    assert shapes(network.layers) == [(64, width), (64, 64), (64, 64), (num_models - 1, 64)]
-    # ReLU: without biases the network is positively homogeneous.
-    unbiased = eqx.tree_at(lambda n: [layer.bias for layer in n.layers.layers], network, replace_fn=jnp.zeros_like)
-    rows = reference_batch(4, width)
-    assert_allclose(unbiased(3 * rows), 3 * unbiased(rows), rtol=1e-4, atol=1e-5)
+    layers = shapes_of(FNN, width, num_models).layers.layers
+    assert [layer.weight.shape for layer in layers] == [(64, width), (64, 64), (64, 64), (num_models - 1, 64)]
+
+
+def test_fnn_bends_by_relu() -> None:
+    unbiased = eqx.tree_at(lambda n: [layer.bias for layer in n.layers.layers], network(FNN), replace_fn=jnp.zeros_like)
+    # Without biases a ReLU network scales with its input, and no smooth one does.
+    once, thrice = run(unbiased, ROWS), run(unbiased, 3 * ROWS)
+    assert_allclose(thrice, 3 * once, rtol=1e-3, atol=1e-4)
+    assert not np.allclose(run(unbiased, -ROWS), -once, atol=0.1 * np.abs(once).max())
 
 
 def test_the_first_layer_of_bnn_grows_with_the_input() -> None:
-    first = {width: BNN(layout(width), 2, key=KEY).linears[0].weight.shape for width in (3, 32, 33, 200)}
+    first = {width: shapes_of(BNN, width).linears[0].weight.shape for width in (3, 32, 33, 200)}
     assert first == {3: (64, 3), 32: (64, 32), 33: (66, 33), 200: (400, 200)}
 
 
 @pytest.mark.parametrize("width", [3, 200])
 def test_bnn_narrows_from_layer_to_layer(width: int) -> None:
-    network = BNN(layout(width), 3, key=KEY)
-    widths = [linear.weight.shape[0] for linear in network.linears]
+    chosen = shapes_of(BNN, width, 3)
+    widths = [linear.weight.shape[0] for linear in chosen.linears]
     assert len(widths) == 3
     assert widths == sorted(widths, reverse=True)
-    assert network.last.weight.shape == (2, widths[-1])
-    assert [norm.gain.shape for norm in network.norms] == [(width,) for width in widths]
+    assert chosen.last.weight.shape == (2, widths[-1])
+    assert [norm.gain.shape for norm in chosen.norms] == [(width,) for width in widths]
 
 
 def test_before_settling_bnn_standardises_each_batch_by_itself() -> None:
-    network = BNN(layout(7), 2, key=KEY)
-    rows = reference_batch()
     # A shift and a scale of the whole batch go away in the first normalisation.
-    unmoved, moved = network(rows), network(10 * rows + 100)
-    assert_allclose(moved, unmoved, rtol=0.01, atol=0.01)
-    assert not np.allclose(network(rows[:10]), unmoved[:10], atol=1e-3)
+    unmoved = run(network(BNN), ROWS)
+    assert_allclose(run(network(BNN), 10 * ROWS + 100), unmoved, rtol=0.01, atol=0.01)
+    assert not np.allclose(run(network(BNN), ROWS[:10]), unmoved[:10], atol=1e-2)
 
 
 def test_after_settling_a_row_does_not_depend_on_its_batch() -> None:
-    network = BNN(layout(7), 2, key=KEY)
-    rows = reference_batch()
-    settled = network.settle(rows)
-    together = settled(rows)
-    assert_allclose(settled(rows[:10]), together[:10], rtol=1e-5, atol=1e-6)
-    assert_allclose(settled(rows[3:4]), together[3:4], rtol=1e-5, atol=1e-6)
-    assert_allclose(settled(rows[::-1]), together[::-1], rtol=1e-5, atol=1e-6)
-    with_stranger = jnp.concatenate([rows[:3], jnp.full((1, 7), 1e4)])
-    assert_allclose(settled(with_stranger)[:3], together[:3], rtol=1e-5, atol=1e-6)
+    together = run(settled(), ROWS)
+    assert_allclose(run(settled(), ROWS[:10]), together[:10], rtol=1e-4, atol=1e-5)
+    assert_allclose(run(settled(), ROWS[3:4]), together[3:4], rtol=1e-4, atol=1e-5)
+    assert_allclose(run(settled(), ROWS[::-1]), together[::-1], rtol=1e-4, atol=1e-5)
+    with_stranger = np.concatenate([ROWS[:9], np.full((1, 7), 1e4)])
+    assert_allclose(run(settled(), with_stranger)[:9], together[:9], rtol=1e-4, atol=1e-5)
 
 
 def test_settled_on_a_batch_bnn_answers_as_it_did_on_that_batch() -> None:
-    network = BNN(layout(7), 3, key=KEY)
-    rows = reference_batch()
-    assert_allclose(network.settle(rows)(rows), network(rows), rtol=1e-4, atol=1e-5)
-    assert not np.allclose(network.settle(rows[:5] + 2)(rows), network(rows), atol=1e-2)
+    by_batch = run(network(BNN), ROWS)
+    assert_allclose(run(settled(), ROWS), by_batch, rtol=1e-4, atol=1e-5)
+    elsewhere = eqx.filter_jit(network(BNN).settle)(jnp.asarray(ROWS[:10] + 2))
+    assert not np.allclose(run(elsewhere, ROWS), by_batch, atol=1e-2)
 
 
 def test_settling_changes_no_weight() -> None:
-    network = BNN(layout(7), 2, key=KEY)
-    settled = network.settle(reference_batch())
-    for before, after in zip(network.linears, settled.linears, strict=True):
+    for before, after in zip(network(BNN).linears, settled().linears, strict=True):
         assert_array_equal(before.weight, after.weight)
-    for before, after in zip(network.norms, settled.norms, strict=True):
+        assert_array_equal(before.bias, after.bias)
+    for before, after in zip(network(BNN).norms, settled().norms, strict=True):
         assert_array_equal(before.gain, after.gain)
+        assert_array_equal(before.shift, after.shift)
 
 
 def test_constant_columns_do_not_break_batch_normalisation() -> None:
-    network = BNN(layout(7), 2, key=KEY)
-    constant = jnp.full((20, 7), 3.0)
-    assert np.isfinite(network(constant)).all()
-    assert np.isfinite(network.settle(constant)(reference_batch())).all()
+    constant = jnp.full((10, 7), 3.0)
+    assert np.isfinite(run(network(BNN), constant)).all()
+    assert np.isfinite(run(eqx.filter_jit(network(BNN).settle)(constant), ROWS[:10])).all()
 
 
 @pytest.mark.parametrize("kind", [FNN, ScaledMLP])
-def test_networks_without_batch_statistics_settle_as_they_are(kind: type[AbstractNetwork]) -> None:
-    network = kind(layout(7), 2, key=KEY)  # pyright: ignore[reportCallIssue]
-    assert network.settle(reference_batch()) is network
+def test_networks_without_batch_statistics_settle_as_they_are(kind: Any) -> None:
+    assert network(kind).settle(jnp.asarray(ROWS)) is network(kind)
 
 
 @pytest.mark.parametrize("num_models", [2, 5])
 @pytest.mark.parametrize("kind", [FNN, BNN, ScaledMLP])
-def test_one_log_odds_a_model_but_the_last(kind: type[AbstractNetwork], num_models: int) -> None:
-    network = kind(layout(7), num_models, key=KEY)  # pyright: ignore[reportCallIssue]
-    assert network(reference_batch()).shape == (50, num_models - 1)
+def test_one_log_odds_a_model_but_the_last(kind: Any, num_models: int) -> None:
+    odds = jax.eval_shape(lambda rows: kind(layout(7), num_models, key=KEY)(rows), jnp.asarray(ROWS))
+    assert odds.shape == (50, num_models - 1)

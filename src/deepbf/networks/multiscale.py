@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MOST_PER_MODEL = 8
+DATASETS_PER_DIRECTION = 32
 
 
 class MultiScale(eqx.Module):
@@ -56,5 +57,7 @@ def _whitening(
     if spreads[0] <= 0:
         # Features that never vary carry nothing: one column of zeros keeps the shapes alive.
         return mean, np.zeros((values.shape[1], 1))
-    kept = np.flatnonzero(spreads > smallest_spread * spreads[0])[:most]
+    # Directions of small spread are guesswork when there are few data sets: scaled up, they would be mostly noise.
+    known = max(2, len(values) // DATASETS_PER_DIRECTION)
+    kept = np.flatnonzero(spreads > smallest_spread * spreads[0])[: min(known, most or known)]
     return mean, directions[kept].T / spreads[kept]

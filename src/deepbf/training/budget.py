@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from deepbf import _checks
+from deepbf.simulation import CHUNK_SIZE
 
 DEFAULT_SECONDS = 60.0
 
@@ -30,7 +31,7 @@ class Budget:
         if steps is not None:
             return cls(steps=_checks.check_count("steps", steps))
         if num_simulations is not None:
-            # Fewer leave nothing to train on once some are held out.
-            least = 64 * num_models
+            # Two chunks: one to train on, one to judge by.
+            least = 2 * CHUNK_SIZE * num_models
             return cls(num_simulations=_checks.check_count("num_simulations", num_simulations, least=least))
         return cls(seconds=_checks.check_positive("seconds", DEFAULT_SECONDS if seconds is None else seconds))

@@ -16,7 +16,7 @@ from deepbf.training.interrupt import StopOnInterrupt
 # Data sets a model: enough to place knots in the tails and to decorrelate a few hundred columns.
 PILOT_DATASETS = 4096
 # A slow simulator gets no more than this share of a budget in seconds before training starts on what there is.
-PILOT_SHARE = 0.1
+PILOT_SHARE = 0.2
 POLL_SECONDS = 0.2
 
 

@@ -42,6 +42,7 @@ class Pool:
         self._members = [MemberDraws(num_models, rng) for _ in range(num_members)]
         self._partial = [np.empty((0, width), np.float32) for _ in range(num_models)]
         self._num_segments = 0
+        self._num_drawn = 0
         self.num_rows = 0
         self.batch_size = batch_size
         self.most_steps_a_block = int(np.clip(BLOCK_BYTES // (segment_bytes * num_members), 1, MOST_STEPS_A_BLOCK))
@@ -79,6 +80,10 @@ class Pool:
         """Whether every member owns at least one segment."""
         return all(member.owned for member in self._members)
 
+    def num_passes(self) -> float:
+        """Return how many rows each member has drawn for each row there is."""
+        return self._num_drawn / max(1, min(self._num_segments, self._num_slots))
+
     def num_new_steps(self) -> int:
         """Return how many steps can be taken before some member has to use a simulation again."""
         return min(len(member.new) for member in self._members)
@@ -88,6 +93,7 @@ class Pool:
 
         The array is overwritten by the draw after the next one.
         """
+        self._num_drawn += num_steps
         batches = self._buffers[0]
         self._buffers.rotate()
         for step, (m, member) in itertools.product(range(num_steps), enumerate(self._members)):

@@ -36,8 +36,11 @@ from deepbf.training.schedule import Schedule
 TASK_SECONDS = 0.05
 PREPARE_ROWS = 1024
 PATIENCE_SECONDS = 1.0
-# Passes over a fixed number of simulations, and the mini-batches that such a number should give at least.
-EPOCHS = 40
+# Passes over a fixed number of simulations, and the most over those of a slow simulator before waiting for more;
+# of those, what is allowed at the start.
+MOST_PASSES = 40
+FEWEST_PASSES = 6
+# Mini-batches that few simulations should give at least.
 FEWEST_BATCHES = 16
 
 
@@ -150,14 +153,14 @@ class Trainer:
         self._preparation = kind.fit_preparation(standardised)
         self._prepare = eqx.filter_jit(self._preparation)
         layout = self._preparation.layout(pilot.data_shape)
-        num_each = None if budget.num_simulations is None else budget.num_simulations // num_models
-        batch_size = fitting_batch_size(schedule.batch_size, num_each)
+        batch_size = fitting_batch_size(schedule.batch_size, expected_datasets(budget, pilot, num_models))
+        self._num_models = num_models
         self._held_out = HeldOut(num_models)
         self._pool = Pool(num_models, layout.width, batch_size, num_members, draw_rng)
         self._networks = FlatNetworks(init_ensemble(kind, layout, num_models, num_members, init_key))
         self._state = init_state(self._networks)
         self._block = make_block(self._networks, loss)
-        planned = budget.steps if num_each is None else max(1, EPOCHS * num_each // batch_size)
+        planned = planned_steps(budget, num_models, batch_size)
         self._clock = Clock(seconds=budget.seconds, planned_steps=planned, started=started)
         self._judge = jax.jit(partial(held_out_log_odds, self._networks))
         self._reference: jax.Array | None = None
@@ -191,7 +194,7 @@ class Trainer:
             self._state, losses = self._block(self._state, *drawn.arrays())
             # While the block runs, take in what has been simulated and draw the data of the next one.
             following = self._next_block(stop)
-            loss = float(losses.mean())
+            loss = float(np.mean(losses))
             end = time.monotonic()
             self._clock.done(drawn.num_steps, end - max(begin, last_end))
             last_end = end
@@ -231,10 +234,17 @@ class Trainer:
 
     def _drawable(self, num_steps: int) -> int:
         """Return how many of these steps can be drawn now: from new simulations, or from old ones where allowed."""
-        may_reuse = self._schedule.reuse and self._clock.by_time
-        if self._pool.ready() and (may_reuse or self._all_simulated()):
+        if not self._pool.ready() or self._held_out.num_rows == 0:
+            return 0
+        if self._all_simulated() or (self._clock.by_time and self._pool.num_passes() < self._allowed_passes()):
             return num_steps
         return min(num_steps, self._pool.num_new_steps())
+
+    def _allowed_passes(self) -> float:
+        """Return how often simulations may be used by now: rarely while they are few, for they are learned by heart."""
+        if not self._schedule.reuse:
+            return 0.0
+        return FEWEST_PASSES + (MOST_PASSES - FEWEST_PASSES) * self._clock.share()
 
     def _all_simulated(self) -> bool:
         return self._stream.exhausted and not self._pool.has_started_segment
@@ -287,7 +297,7 @@ class Trainer:
         networks = settle_ensemble(self._networks.ensemble(best), self._settling_batch())
         record = TrainingRecord(
             num_steps=self._clock.num_done,
-            num_simulations=len(self._held_out.rows()) * (self._pool.num_rows + self._held_out.num_rows),
+            num_simulations=self._num_simulations(),
             seconds=self._clock.elapsed(),
             held_out_loss=self._held_out_loss if self._held_out_loss is not None else math.nan,
             stopped=stopped,
@@ -295,12 +305,15 @@ class Trainer:
         )
         return TrainedEnsemble(self._standardiser, self._preparation, networks, self._data_shape, record)
 
+    def _num_simulations(self) -> int:
+        return self._num_models * (self._pool.num_rows + self._held_out.num_rows)
+
     def _show(self, bar: ProgressBar, loss: float) -> None:
         bar.show(
             self._clock.share(),
             loss=loss,
             held_out=self._held_out_loss,
-            num_simulations=len(self._held_out.rows()) * (self._pool.num_rows + self._held_out.num_rows),
+            num_simulations=self._num_simulations(),
             seconds_left=self._clock.seconds_left(),
         )
 
@@ -318,11 +331,25 @@ class DrawnBlock:
         return jnp.asarray(self.batches), jnp.asarray(self.rates), jnp.asarray(self.num_steps, jnp.int32)
 
 
-def fitting_batch_size(wanted: int, num_datasets: int | None) -> int:
+def expected_datasets(budget: Budget, pilot: Pilot, num_models: int) -> float:
+    """Return how many data sets a model the budget will bring, as far as the pilot tells."""
+    if budget.num_simulations is not None:
+        return budget.num_simulations // num_models
+    if budget.seconds is not None:
+        return pilot.num_datasets * budget.seconds / pilot.seconds
+    return math.inf
+
+
+def fitting_batch_size(wanted: int, num_datasets: float) -> int:
     """Return the mini-batch a model: as wanted, or smaller where few simulations would give too few batches."""
-    if num_datasets is None:
-        return wanted
-    return int(np.clip(num_datasets // FEWEST_BATCHES, 8, wanted))
+    return int(np.clip(num_datasets / FEWEST_BATCHES, 8, wanted))
+
+
+def planned_steps(budget: Budget, num_models: int, batch_size: int) -> int | None:
+    """Return how many steps the budget means; None if only time will tell."""
+    if budget.num_simulations is None:
+        return budget.steps
+    return max(1, MOST_PASSES * (budget.num_simulations // num_models) // batch_size)
 
 
 def held_out_log_odds(networks: FlatNetworks, weights: jax.Array, reference: jax.Array, inputs: jax.Array) -> jax.Array:
