@@ -16,6 +16,9 @@ from deepbf.training import TrainedEnsemble, TrainingRecord
 
 EVERY_NETWORK = [(structure, network) for structure, networks in NETWORKS.items() for network in networks]
 SET_NETWORKS = [("deepset", (13,)), ("deepset", (13, 2)), ("deepset2", (13,)), ("deepset2", (13, 2))]
+EVERY_INPUT = [(structure, network, (13,)) for structure, network in EVERY_NETWORK] + [
+    ("exchangeable", network, data_shape) for network, data_shape in SET_NETWORKS if len(data_shape) == 2
+]
 
 NUM_PILOT = 300
 
@@ -43,6 +46,8 @@ def untrained(
     standardised = [standardiser(data) for data in pilot]
     preparation = kind.fit_preparation(standardised)
     networks = init_ensemble(kind, preparation.layout(data_shape), len(names), num_members, jax.random.key(seed))
+    # Doubled, or the deepest network starts out flat: an answer that never varies would pass any comparison.
+    networks = jax.tree.map(lambda leaf: 2 * leaf if eqx.is_array(leaf) else leaf, networks)
     reference = eqx.filter_jit(preparation)(jnp.asarray(np.concatenate([data[:64] for data in standardised])))
     record = TrainingRecord(num_steps=1, num_simulations=600, seconds=0.5, held_out_loss=0.6, stopped="budget")
     return BayesFactor(

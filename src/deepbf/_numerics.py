@@ -21,6 +21,14 @@ def log_evidence(log_odds: ArrayLike) -> NDArray[np.float64]:
     return np.concatenate([odds, np.zeros_like(odds[..., :1])], axis=-1)
 
 
+def log_ratio(log_odds: ArrayLike, first: int, second: int) -> NDArray[np.float64]:
+    """Return log evidence of model `first` minus that of `second`, from log odds against the last model."""
+    odds = np.asarray(log_odds)
+    last = odds.shape[-1]
+    above = odds[..., first].astype(np.float64) if first != last else np.zeros(odds.shape[:-1])
+    return above if second == last else above - odds[..., second]
+
+
 def cross_entropy(log_evidence: NDArray[np.float64], label: int) -> NDArray[np.float64]:
     """Return the negative log posterior probability of model `label` under equal priors, one entry a data set."""
     return -log_softmax(log_evidence, axis=-1)[..., label]

