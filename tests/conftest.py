@@ -1,9 +1,28 @@
 """Trained estimators that many tests ask, each trained once a session and by steps, so always the same."""
 
+from collections.abc import Iterator
+
+import jax
 import pytest
 
 import deepbf
 from tests import simulators
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compile_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep compiled programs for the session: most fits here share theirs, and compiling is most of their time."""
+    settings = {
+        "jax_compilation_cache_dir": str(tmp_path_factory.mktemp("compiled")),
+        "jax_persistent_cache_min_compile_time_secs": 0.0,
+        "jax_persistent_cache_min_entry_size_bytes": -1,
+    }
+    before = {name: getattr(jax.config, name) for name in settings}
+    for name, value in settings.items():
+        jax.config.update(name, value)
+    yield
+    for name, value in before.items():
+        jax.config.update(name, value)
 
 
 @pytest.fixture(scope="session")

@@ -76,9 +76,7 @@ def test_two_threads_give_the_same_bits(by_steps: deepbf.BayesFactor) -> None:
         assert_array_equal(log_bf_of(small_fit(steps=40, executor=threads)), log_bf_of(by_steps))
 
 
-def test_the_size_of_tasks_gives_the_same_bits(
-    by_steps: deepbf.BayesFactor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_size_of_tasks_gives_the_same_bits(by_steps: deepbf.BayesFactor, monkeypatch: pytest.MonkeyPatch) -> None:
     # As on a machine where one chunk takes longer than a task should.
     monkeypatch.setattr(trainer, "TASK_SECONDS", 0.0)
     assert_array_equal(log_bf_of(small_fit(steps=40)), log_bf_of(by_steps))

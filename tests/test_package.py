@@ -1,0 +1,46 @@
+"""The package's front door: light to enter, and everything it promises is there."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import deepbf
+
+# What a worker process imports to simulate, and what travels to it.
+WORKER_SIDE = ["deepbf", "deepbf.models", "deepbf.simulation", "deepbf.standardise"]
+
+
+def modules_after(statement: str) -> set[str]:
+    """Return the modules that a fresh interpreter has loaded after a statement."""
+    code = f"{statement}\nimport json, sys\nprint(json.dumps(list(sys.modules)))"
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(json.loads(finished.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("module", WORKER_SIDE)
+def test_simulating_never_loads_the_neural_side(module: str) -> None:
+    loaded = modules_after(f"import {module}")
+    assert module in loaded
+    assert not loaded & {"jax", "equinox", "optax", "deepbf.networks", "deepbf.training", "matplotlib", "torch"}
+
+
+def test_a_model_is_made_and_run_without_the_neural_side() -> None:
+    loaded = modules_after(
+        "import deepbf\n"
+        "model = deepbf.Model('m', simulator=lambda rng, size: rng.normal(size=(size, 3)))\n"
+        "assert model.simulate(4, seed=1).data.shape == (4, 3)"
+    )
+    assert not loaded & {"jax", "equinox"}
+
+
+def test_every_promised_name_is_there() -> None:
+    for name in deepbf.__all__:
+        assert getattr(deepbf, name) is not None
+    assert set(deepbf.__all__) <= set(dir(deepbf))
+
+
+def test_an_unknown_name_says_what_there_is() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'bayes_factor'; it has Answer"):
+        _ = deepbf.bayes_factor  # pyright: ignore[reportAttributeAccessIssue]
