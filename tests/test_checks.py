@@ -31,7 +31,7 @@ def test_count_passes_whole_numbers(value: Any) -> None:
     ],
 )
 def test_count_refuses_the_rest(value: Any, error: type[Exception]) -> None:
-    with pytest.raises(error, match="^steps must be") as caught:
+    with pytest.raises(error, match=r"^steps must be") as caught:
         _checks.check_count("steps", value)
     assert str(value) in str(caught.value)
 
@@ -64,7 +64,7 @@ def test_positive_passes_positive_numbers(value: Any) -> None:
     ],
 )
 def test_positive_refuses_the_rest(value: Any, error: type[Exception]) -> None:
-    with pytest.raises(error, match="^seconds must be") as caught:
+    with pytest.raises(error, match=r"^seconds must be") as caught:
         _checks.check_positive("seconds", value)
     assert str(value) in str(caught.value)
 
@@ -86,7 +86,7 @@ def test_seed_passes_non_negative_ints(value: Any) -> None:
     ],
 )
 def test_seed_refuses_the_rest(value: Any, error: type[Exception]) -> None:
-    with pytest.raises(error, match="(?s)^seed must be a non-negative int.*seed=1"):
+    with pytest.raises(error, match=r"(?s)^seed must be a non-negative int.*seed=1"):
         _checks.check_seed("seed", value)
 
 
@@ -129,7 +129,7 @@ def test_numeric_array_passes_real_numbers(value: Any) -> None:
     ],
 )
 def test_numeric_array_refuses_the_rest(value: Any, error: type[Exception]) -> None:
-    with pytest.raises(error, match="^data "):
+    with pytest.raises(error, match=r"^data "):
         _checks.check_numeric_array("data", value)
 
 

@@ -1,14 +1,16 @@
 """Log odds, never probabilities: exact where probabilities would be 0 or 1."""
 
+import itertools
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from deepbf._numerics import cross_entropy, log_evidence, log_posterior_probs
+from deepbf._numerics import cross_entropy, log_evidence, log_posterior_probs, log_ratio
 
 
 def test_log_evidence_adds_the_last_model_in_float64() -> None:
-    evidence = log_evidence(np.float32([[1.5, -2.0], [0.0, 3.0]]))
+    evidence = log_evidence(np.array([[1.5, -2.0], [0.0, 3.0]], np.float32))
     assert evidence.dtype == np.float64
     assert_array_equal(evidence, [[1.5, -2.0, 0.0], [0.0, 3.0, 0.0]])
     assert log_evidence(np.zeros((3, 5, 1))).shape == (3, 5, 2)
@@ -26,6 +28,15 @@ def test_a_constant_shift_of_the_evidence_changes_nothing() -> None:
     log_prior = np.log([0.2, 0.3, 0.5])
     shifted = log_posterior_probs(evidence + 1e3, log_prior)
     assert_allclose(shifted, log_posterior_probs(evidence, log_prior), rtol=1e-12)
+
+
+def test_log_ratio_is_the_difference_of_log_evidences() -> None:
+    odds = np.array([[[1.5, -2.0], [0.25, 3.0]]], np.float32)
+    evidence = log_evidence(odds)
+    for first, second in itertools.product(range(3), repeat=2):
+        ratio = log_ratio(odds, first, second)
+        assert ratio.dtype == np.float64
+        assert_array_equal(ratio, evidence[..., first] - evidence[..., second])
 
 
 @pytest.mark.parametrize("log_odds", [40.0, 1e3, 1e6, -1e6])

@@ -133,7 +133,7 @@ def test_it_is_the_plain_formula_where_nothing_overflows() -> None:
 def test_far_values_are_held_at_the_edge() -> None:
     standardiser = Standardiser.fit([np.random.default_rng(7).normal(size=(100, 1))], exchangeable=False)
     far = np.array([[1e308], [-1e308], [1e30], [np.finfo(np.float64).max], [np.finfo(np.float64).min]])
-    assert_array_equal(standardiser(far)[:, 0], np.float32([LARGEST, -LARGEST, LARGEST, LARGEST, -LARGEST]))
+    assert_array_equal(standardiser(far)[:, 0], np.array([LARGEST, -LARGEST, LARGEST, LARGEST, -LARGEST], np.float32))
 
 
 @settings(deadline=None, derandomize=True, max_examples=100)

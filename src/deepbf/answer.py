@@ -102,7 +102,7 @@ class Answer:
         after = ", ".join(
             f"{name} {write_prob(prob)}" for name, prob in zip(self.names, self.posterior_probs, strict=True)
         )
-        before = ", ".join(f"{prob:.3g}" for prob in self.prior_probs)
+        before = ", ".join(write_prob(prob) for prob in self.prior_probs)
         return f"{after}; before the data {before}"
 
 

@@ -117,7 +117,8 @@ def fit(
             started=started,
         )
     except PartialTrainingError as error:
-        failure = PartialFitError(f"{error} (the estimator trained until then is in the exception's `partial`)")
+        rest = "" if error.partial is None else " (the estimator trained until then is in the exception's `partial`)"
+        failure = PartialFitError(f"{error}{rest}")
         failure.partial = None if error.partial is None else as_estimator(error.partial)
         raise failure from error
     if trained.record.stopped == "interrupted":

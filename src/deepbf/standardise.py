@@ -32,7 +32,8 @@ class Standardiser:
         """
         columns = [_as_columns(data, exchangeable) for data in pilot]
         pooled = np.concatenate(columns)
-        location = np.median(pooled, axis=0)
+        # Not np.median, which adds the two middle values before it halves them, and overflows near the largest float.
+        location = np.quantile(pooled, 0.5, axis=0, method="lower")
         scale = _robust_scale(pooled, location)
         return cls(location, scale)
 

@@ -31,7 +31,7 @@ def test_swapping_flips_the_sign_exactly_among_three(three_means: BayesFactor) -
 
 def test_models_go_by_name_or_by_number(three_means: BayesFactor) -> None:
     assert_array_equal(three_means.log_bf(DATA, "plus", "zero"), three_means.log_bf(DATA, 2, 1))
-    assert_array_equal(three_means.log_bf(DATA, model=np.int64(2), over="zero"), three_means.log_bf(DATA, 2, 1))
+    assert_array_equal(three_means.log_bf(DATA, model=2, over="zero"), three_means.log_bf(DATA, 2, 1))
     assert_array_equal(three_means.log_bf(DATA), three_means.log_bf(DATA, "minus", "zero"))
 
 
@@ -110,8 +110,10 @@ def test_prior_probabilities_do_not_touch_the_bayes_factor(three_means: BayesFac
 @pytest.mark.parametrize("share_of_first", [0.5, 0.8])
 def test_the_mean_posterior_probability_is_the_prior(normal_mean: BayesFactor, share_of_first: float) -> None:
     num_first = int(4000 * share_of_first)
-    first, second = (model.simulate(size, 31).data for model, size in zip(NORMAL_MEAN, (num_first, 4000 - num_first)))
-    probs = normal_mean.posterior_probs(np.concatenate([first, second]), [share_of_first, 1 - share_of_first])[:, 0]
+    data = [
+        model.simulate(size, 31).data for model, size in zip(NORMAL_MEAN, (num_first, 4000 - num_first), strict=True)
+    ]
+    probs = normal_mean.posterior_probs(np.concatenate(data), [share_of_first, 1 - share_of_first])[:, 0]
     error = probs.std() / np.sqrt(4000)
     assert abs(probs.mean() - share_of_first) < 4 * error
     assert error < 0.01

@@ -189,7 +189,7 @@ def test_array_parameters_reach_the_simulator_and_come_back() -> None:
     params, data = model.simulate(6, 1)
     assert isinstance(params, np.ndarray)
     assert params.shape == (6, 3)
-    assert_array_equal(data, 2 * params)
+    assert_array_equal(data, 2 * params.astype(np.float64))
 
 
 def test_dict_parameters_reach_the_simulator_as_a_dict() -> None:
@@ -202,7 +202,7 @@ def test_dict_parameters_reach_the_simulator_as_a_dict() -> None:
     assert isinstance(params, dict)
     assert params["a"].shape == (6,)
     assert params["b"].shape == (6, 2)
-    assert_array_equal(data, params["a"][:, None] + params["b"])
+    assert_array_equal(data, params["a"].astype(np.float64)[:, None] + params["b"].astype(np.float64))
 
 
 def test_without_a_prior_the_simulator_receives_the_size() -> None:

@@ -39,7 +39,7 @@ def test_one_model_instead_of_a_list() -> None:
 
 def test_equal_names() -> None:
     twin = Model("zero mean", simulator=FREE_MEAN.simulator)
-    with pytest.raises(ValueError, match="distinct names.*'zero mean' appears 2 times"):
+    with pytest.raises(ValueError, match=r"distinct names.*'zero mean' appears 2 times"):
         ModelSet.of([ZERO_MEAN, FREE_MEAN, twin])
 
 

@@ -101,7 +101,7 @@ def test_between_two_knots_the_ramps_give_the_value_back() -> None:
 
 def test_outside_the_knots_it_is_flat() -> None:
     pilot = np.random.default_rng(5).normal(size=(5000, 1)).astype(np.float32)
-    far = pool(SoftHistogram.fit(pilot), np.float32([[[1e15]], [[-1e15]], [[pilot.max()]], [[pilot.min()]]]))
+    far = pool(SoftHistogram.fit(pilot), np.array([[[1e15]], [[-1e15]], [[pilot.max()]], [[pilot.min()]]], np.float32))
     assert_allclose(far[0], far[2], atol=1e-5)
     assert_allclose(far[1], far[3], atol=1e-5)
 
@@ -114,7 +114,7 @@ def test_observations_may_come_in_any_order() -> None:
 
 
 def test_few_values_are_all_knots() -> None:
-    values = np.float32([0, 0, 1, 5, 5, 5, 2.5])
+    values = np.array([0, 0, 1, 5, 5, 5, 2.5], np.float32)
     assert_array_equal(choose_knots(values, 49), [0, 1, 2.5, 5])
     assert_array_equal(choose_knots(np.arange(49, dtype=np.float32), 49), np.arange(49))
 
@@ -163,5 +163,5 @@ def test_knots_are_denser_where_the_data_are() -> None:
 
 
 def test_values_closer_than_float32_can_divide_by_stay_finite() -> None:
-    pilot = np.float32([[0.0], [1e-40], [1.0]])
+    pilot = np.array([[0.0], [1e-40], [1.0]], np.float32)
     assert np.isfinite(pool(SoftHistogram.fit(pilot), pilot[None])).all()

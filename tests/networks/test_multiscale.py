@@ -18,7 +18,7 @@ def correlated(spread: float, num_columns: int = 4, num_rows: int = 600) -> NDAr
 def assert_white(columns: NDArray[np.generic]) -> None:
     covariance = np.cov(np.asarray(columns, np.float64), rowvar=False)
     assert_allclose(covariance, np.eye(len(covariance)), atol=2e-3)
-    assert_allclose(np.mean(columns, axis=0, dtype=np.float64), 0, atol=2e-3)
+    assert_allclose(np.asarray(columns, np.float64).mean(axis=0), 0, atol=2e-3)
 
 
 def test_the_linear_columns_are_white_over_all_models() -> None:

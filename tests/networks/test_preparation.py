@@ -91,7 +91,7 @@ def test_the_summary_of_pairs_sees_how_they_move_together() -> None:
 
 @pytest.mark.parametrize("kind", [SquashedVector, SquashedSet])
 def test_squashing_is_inverse_sinh_and_nothing_else(kind: Any) -> None:
-    data = np.float32([[[0, 1], [-1, 1e6]]])
+    data = np.array([[[0, 1], [-1, 1e6]]], np.float32)
     assert_allclose(prepare(kind.fit([data]), data), [np.arcsinh([0, 1, -1, 1e6])], rtol=1e-6)
 
 

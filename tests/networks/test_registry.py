@@ -27,7 +27,7 @@ def test_a_set_network_is_refused_for_vectors() -> None:
 
 @pytest.mark.parametrize("network", ["deepsets", "DeepSet", 3, None])
 def test_an_unknown_network_is_refused(network: object) -> None:
-    with pytest.raises(ValueError, match="network for structure='exchangeable' must be one of.*'deepset2'"):
+    with pytest.raises(ValueError, match=r"network for structure='exchangeable' must be one of.*'deepset2'"):
         check_network(network, "exchangeable")
 
 

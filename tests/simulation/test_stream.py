@@ -257,7 +257,7 @@ def test_a_shape_that_changes_within_a_task_is_refused(executor: Executor | None
     models = [ZERO_MEAN, Model("growing", simulator=ChangesShapeFromChunk(2))]
     with SimulationStream(models, SEED, executor=executor) as stream:
         stream.chunks_per_task = 4
-        with pytest.raises(SimulationError, match="'growing'.*shape"):
+        with pytest.raises(SimulationError, match=r"'growing'.*shape"):
             stream.take(timeout=60)
 
 
@@ -266,14 +266,14 @@ def test_a_shape_that_changes_between_tasks_is_refused() -> None:
     with SimulationStream(models, SEED) as stream:
         stream.take(timeout=60)
         stream.take(timeout=60)
-        with pytest.raises(SimulationError, match="'growing'.*shape"):
+        with pytest.raises(SimulationError, match=r"'growing'.*shape"):
             stream.take(timeout=60)
 
 
 def test_a_lambda_is_refused_for_processes_before_anything_runs(process_pool: Executor) -> None:
     calls = []
     model = Model("inline", simulator=lambda rng, size: calls.append(size))
-    with pytest.raises(TypeError, match="model 'inline' cannot be sent.*top of a module.*ThreadPoolExecutor"):
+    with pytest.raises(TypeError, match=r"model 'inline' cannot be sent.*top of a module.*ThreadPoolExecutor"):
         SimulationStream([ZERO_MEAN, model], SEED, executor=process_pool)
     assert calls == []
 

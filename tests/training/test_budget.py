@@ -19,7 +19,7 @@ def test_each_kind_of_budget() -> None:
     [(5, 10, None), (5, None, 5000), (None, 10, 5000), (5, 10, 5000), (0, 0, 0)],
 )
 def test_two_budgets_are_one_too_many(seconds: Any, steps: Any, num_simulations: Any) -> None:
-    with pytest.raises(ValueError, match="exactly one budget.*Remove all but one"):
+    with pytest.raises(ValueError, match=r"exactly one budget.*Remove all but one"):
         Budget.of(seconds, steps, num_simulations, num_models=2)
 
 

@@ -61,11 +61,10 @@ def test_old_segments_are_all_used_again_before_any_is_used_a_third_time() -> No
     pool = make_pool()
     pool.add(numbered_rows(0, 12 * BATCH_SIZE))
     first = draw_segments(pool, 6)
-    for _ in range(3):
-        again = draw_segments(pool, 6)
-        for m, k in itertools.product(range(4), range(NUM_MODELS)):
-            assert sorted(again[:, m, k]) == sorted(first[:, m, k])
-    assert not np.array_equal(again[:, :, 0], again[:, :, 1])
+    rounds = [draw_segments(pool, 6) for _ in range(3)]
+    for again, m, k in itertools.product(rounds, range(4), range(NUM_MODELS)):
+        assert sorted(again[:, m, k]) == sorted(first[:, m, k])
+    assert not np.array_equal(rounds[0][:, :, 0], rounds[0][:, :, 1])
 
 
 def test_a_new_segment_is_taken_before_old_ones() -> None:

@@ -44,5 +44,5 @@ def test_the_paper_by_name() -> None:
 
 
 def test_an_unknown_schedule_is_refused() -> None:
-    with pytest.raises(ValueError, match="schedule must be one of 'auto', 'paper'; received 'papers'.*'paper'"):
+    with pytest.raises(ValueError, match=r"schedule must be one of 'auto', 'paper'; received 'papers'.*'paper'"):
         by_name("papers", 0.1)

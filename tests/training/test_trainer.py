@@ -14,11 +14,14 @@ from numpy.typing import NDArray
 
 import deepbf
 from deepbf.fitting import PartialFitError
+from deepbf.simulation import CHUNK_SIZE
 from deepbf.training import trainer
+from deepbf.training.pilot import PILOT_DATASETS
 from deepbf.training.trainer import fitting_batch_size
 from tests.simulators import (
     FREE_MEAN,
     NORMAL_MEAN,
+    WALK_LENGTH,
     WALK_OR_NOISE,
     ZERO_MEAN,
     CallsAtChunk,
@@ -27,8 +30,9 @@ from tests.simulators import (
 )
 
 DATA = FREE_MEAN.simulate(50, 99).data
-# The pilot takes the first 64 chunks, and the first blocks a few hundred more; this one comes well after.
-LATE_CHUNK = 1500
+# The pilot takes the first chunks, and the first blocks of steps a few hundred; the last one comes well after.
+AFTER_PILOT = PILOT_DATASETS // CHUNK_SIZE
+LATE_CHUNK = 1000
 
 
 def small_fit(models: list[deepbf.Model] = NORMAL_MEAN, **options: Any) -> deepbf.BayesFactor:
@@ -84,7 +88,7 @@ def test_the_size_of_tasks_gives_the_same_bits(by_steps: deepbf.BayesFactor, mon
 
 def test_the_size_of_tasks_gives_the_same_bits_when_enough_is_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
     # With less to hold out, it is full after a few steps already: from then on every chunk is trained on.
-    monkeypatch.setattr("deepbf.training.held_out.MOST_DATASETS", 704)
+    monkeypatch.setattr("deepbf.training.held_out.MOST_DATASETS", 5 * CHUNK_SIZE)
     outcomes = []
     for task_seconds in (0.0, 1e9):
         monkeypatch.setattr(trainer, "TASK_SECONDS", task_seconds)
@@ -136,20 +140,20 @@ def test_few_simulations_make_small_batches() -> None:
 
 def test_one_member_trained_outside_the_main_thread() -> None:
     with ThreadPoolExecutor(1) as other_thread:
-        estimator = other_thread.submit(small_fit, ensemble=1, steps=20).result()
+        estimator = other_thread.submit(small_fit, WALK_OR_NOISE, structure="vector", ensemble=1, steps=20).result()
     assert estimator.num_members == 1
-    answer = estimator.compare(DATA[0])
+    answer = estimator.compare(np.zeros(WALK_LENGTH))
     assert answer.error is None
     assert answer.interval is None
     assert "the ensemble has one member" in str(answer)
 
 
-class Interrupted(Exception):
+class InterruptedTestError(Exception):
     """What an unhandled Ctrl-C raises here, so that it never ends the whole test run."""
 
 
 def raise_interrupted(*_: Any) -> None:
-    raise Interrupted
+    raise InterruptedTestError
 
 
 @pytest.fixture
@@ -163,15 +167,19 @@ def press_ctrl_c() -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
+def fit_or_fail(models: list[deepbf.Model], **options: Any) -> deepbf.BayesFactor:
+    try:
+        return small_fit(models, **options)
+    except KeyboardInterrupt:
+        pytest.fail("Ctrl-C lost what was trained")
+
+
 @pytest.mark.usefixtures("own_handler")
 def test_ctrl_c_returns_the_estimator_so_far() -> None:
     # Pressed by the thread that simulates, when it comes to a chunk that only training asks for.
     models = [FREE_MEAN, deepbf.Model("zero mean", simulator=CallsAtChunk(LATE_CHUNK, press_ctrl_c))]
     with pytest.warns(UserWarning, match="training was interrupted after"):
-        try:
-            estimator = small_fit(models, steps=100_000)
-        except KeyboardInterrupt:
-            pytest.fail("Ctrl-C lost the training")
+        estimator = fit_or_fail(models, steps=100_000)
     assert signal.getsignal(signal.SIGINT) is raise_interrupted
     assert estimator.record.stopped == "interrupted"
     assert 0 < estimator.record.num_steps < 100_000
@@ -201,8 +209,8 @@ def test_a_late_failure_keeps_what_was_trained() -> None:
 
 
 def test_a_failure_right_after_the_pilot_promises_no_estimator_that_is_not_there() -> None:
-    models = [FREE_MEAN, deepbf.Model("fragile", simulator=FailsFromChunk(64))]
-    with pytest.raises(deepbf.SimulationError, match=r"'fragile'.*spawn_key=\(1, 64\)") as caught:
+    models = [FREE_MEAN, deepbf.Model("fragile", simulator=FailsFromChunk(AFTER_PILOT))]
+    with pytest.raises(deepbf.SimulationError, match=rf"'fragile'.*spawn_key=\(1, {AFTER_PILOT}\)") as caught:
         small_fit(models, steps=100_000)
     partial = getattr(caught.value, "partial", None)
     assert (partial is not None) == ("`partial`" in str(caught.value))
@@ -215,16 +223,17 @@ def test_a_failure_in_the_pilot_names_its_seed(first_bad: int) -> None:
         small_fit(models, steps=10)
 
 
-@pytest.mark.parametrize("structure", ["exchangeable", "vector"])
-@pytest.mark.parametrize("first_longer", [5, 64])
+@pytest.mark.parametrize(
+    ("structure", "first_longer"), [("vector", 5), ("vector", AFTER_PILOT), ("exchangeable", AFTER_PILOT)]
+)
 def test_a_shape_that_changes_during_the_run_is_refused(structure: str, first_longer: int) -> None:
     models = [ZERO_MEAN, deepbf.Model("growing", simulator=ChangesShapeFromChunk(first_longer))]
-    with pytest.raises(deepbf.SimulationError, match="'growing'.*shape"):
+    with pytest.raises(deepbf.SimulationError, match=r"'growing'.*shape"):
         small_fit(models, structure=structure, steps=60)
 
 
 def test_a_budget_too_short_for_one_step_says_so() -> None:
-    with pytest.raises(RuntimeError, match="no training step fitted into the budget.*more seconds"):
+    with pytest.raises(RuntimeError, match=r"no training step fitted into the budget.*more seconds"):
         small_fit(seconds=0.001)
 
 

@@ -24,6 +24,8 @@ FEW_DATASETS = 16
 MANY_DATASETS = 4096
 # A spread above one natural unit means that the members agree on no more than the order of magnitude.
 WIDE_SPREAD = 1.0
+# Simulations that must be expected as far out as the answer, for its digits to rest on data rather than on form.
+FEWEST_FAR_OUT = 1000
 
 
 @dataclass(frozen=True)
@@ -188,6 +190,10 @@ class BayesFactor:
         said = []
         if error is not None and error > WIDE_SPREAD:
             said.append(f"the ensemble's members differ by {error:.1f} natural units; train longer")
+        num_each = self.record.num_simulations / len(self.names)
+        # Of N data sets from the disfavoured model, at most N / BF have a Bayes factor this large against it.
+        if abs(members.mean()) > np.log(max(1.0, num_each / FEWEST_FAR_OUT)):
+            said.append("evidence this strong is beyond what the simulations show; trust its direction, not its digits")
         if members.min() < 0 < members.max():
             said.append("the ensemble's members disagree on which model is favoured")
         if self.record.stopped != "budget":

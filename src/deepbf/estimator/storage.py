@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
+from deepbf import _checks
 from deepbf._version import __version__
 from deepbf.estimator.bayes_factor import BayesFactor
 from deepbf.networks import NETWORKS, AbstractNetwork, AbstractPreparation, InputLayout
@@ -76,10 +77,9 @@ def save(estimator: BayesFactor, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> BayesFactor:
     """Return the estimator saved at `path`; it answers bit for bit as it did when it was saved."""
     metadata, arrays = read_file(Path(path))
-    header = json.loads(metadata["header"])
     try:
-        return rebuild(header, arrays)
-    except (KeyError, TypeError, ValueError) as error:
+        return rebuild(json.loads(metadata["header"]), arrays)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(
             f"{path} says it is a deepbf estimator, but its contents do not fit together ({error}). "
             "The file is damaged: save the estimator again."
@@ -106,7 +106,13 @@ def read_file(path: Path) -> tuple[Mapping[str, str], Arrays]:
             f"{path} holds tensors, but not a saved estimator (format {metadata.get('format')!r}). "
             "Pass a file written by BayesFactor.save."
         )
-    version = int(metadata.get("format_version", "0"))
+    written_version = metadata.get("format_version", "")
+    if not written_version.isdecimal():
+        raise ValueError(
+            f"{path} says it is a deepbf estimator of file format {written_version!r}, which is no number. "
+            "The file is damaged: save the estimator again."
+        )
+    version = int(written_version)
     if version > FORMAT_VERSION:
         raise ValueError(
             f"{path} was written by a newer deepbf ({metadata.get('deepbf_version')}, file format {version}; this is "
@@ -122,8 +128,10 @@ def rebuild(header: Mapping[str, Any], arrays: Arrays) -> BayesFactor:
     preparation = build_part(header["preparation"], arrays)
     if not isinstance(preparation, AbstractPreparation):
         raise TypeError(f"{type(preparation).__name__} does not prepare data")
+    standardiser = Standardiser(arrays["standardiser.location"], arrays["standardiser.scale"])
+    check_shapes(standardiser, preparation, layout, tuple(header["data_shape"]))
     ensemble = TrainedEnsemble(
-        standardiser=Standardiser(arrays["standardiser.location"], arrays["standardiser.scale"]),
+        standardiser=standardiser,
         preparation=preparation,
         networks=fill_leaves(blank_ensemble(kind, layout, len(header["names"]), header["num_members"]), arrays),
         data_shape=tuple(header["data_shape"]),
@@ -131,11 +139,25 @@ def rebuild(header: Mapping[str, Any], arrays: Arrays) -> BayesFactor:
     )
     return BayesFactor(
         names=tuple(header["names"]),
-        prior_probs=np.asarray(header["prior_probs"]),
+        prior_probs=_checks.check_probs("prior_probs", header["prior_probs"], header["names"]),
         structure=header["structure"],
         network=header["network"],
         ensemble=ensemble,
     )
+
+
+def check_shapes(
+    standardiser: Standardiser, preparation: AbstractPreparation, layout: InputLayout, data_shape: tuple[int, ...]
+) -> None:
+    """Raise unless data of this shape pass through the standardiser and the preparation as the layout says."""
+    for name, array in (("location", standardiser.location), ("scale", standardiser.scale)):
+        if array.shape not in (data_shape, data_shape[1:]):
+            raise ValueError(f"standardiser.{name} has shape {array.shape} for data sets of shape {data_shape}")
+    if preparation.layout(data_shape) != layout:
+        raise ValueError(f"the preparation does not fit data sets of shape {data_shape}")
+    prepared = eqx.filter_eval_shape(preparation, jax.ShapeDtypeStruct((2, *data_shape), jnp.float32))
+    if prepared.shape != (2, layout.width):
+        raise ValueError(f"the preparation makes {prepared.shape[1:]} columns, the networks read {layout.width}")
 
 
 def describe_part(part: eqx.Module, name: str, arrays: Arrays) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from deepbf import _checks
 
 Params = NDArray[np.generic] | Mapping[str, NDArray[np.generic]] | None
 Seed = int | np.random.SeedSequence
+DEFAULT_POOL_SIZE = np.random.SeedSequence().pool_size
 
 
 class Simulations(NamedTuple):
@@ -79,7 +80,7 @@ class Model:
         `seed` is an int or a `numpy.random.SeedSequence`, so that any chunk of a longer run can be drawn again alone.
         """
         size = _checks.check_count("size", size)
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(fresh_seed(seed))
         params = self._draw_params(rng, size, seed)
         data = self._draw_data(rng, params, size, seed)
         return Simulations(params, data)
@@ -96,7 +97,10 @@ class Model:
         return self._check_params("parameters", drawn, size, seed)
 
     def _check_params(self, what: str, value: object, size: int, seed: Seed) -> NDArray[np.generic]:
-        array = np.asarray(value)
+        try:
+            array = np.asarray(value)
+        except ValueError as error:
+            raise self._failure(f"its prior returned {what} that are not one array ({error})", size, seed) from error
         if array.ndim == 0 or array.shape[0] != size:
             raise self._failure(
                 f"its prior returned {what} of shape {array.shape} for size={size}; the leading axis must be {size}",
@@ -123,11 +127,20 @@ class Model:
         )
 
 
+def fresh_seed(seed: Seed) -> np.random.SeedSequence:
+    """Return a new seed sequence equal to `seed`: one that has spawned children before would spawn others next."""
+    if isinstance(seed, np.random.SeedSequence):
+        return np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key, pool_size=seed.pool_size)
+    return np.random.SeedSequence(_checks.check_seed("seed", seed))
+
+
 def write_seed(seed: Seed) -> str:
     """Return the seed as Python that a person can paste to draw the same data again."""
-    if isinstance(seed, np.random.SeedSequence):
-        return f"np.random.SeedSequence({seed.entropy}, spawn_key={tuple(int(k) for k in seed.spawn_key)})"
-    return str(seed)
+    if not isinstance(seed, np.random.SeedSequence):
+        return str(seed)
+    entropy = np.asarray(seed.entropy).tolist()
+    pool_size = "" if seed.pool_size == DEFAULT_POOL_SIZE else f", pool_size={seed.pool_size}"
+    return f"np.random.SeedSequence({entropy}, spawn_key={tuple(int(k) for k in seed.spawn_key)}{pool_size})"
 
 
 def _describe(error: Exception) -> str:

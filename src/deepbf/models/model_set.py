@@ -28,6 +28,8 @@ class ModelSet:
         """Return the checked set; equal prior probabilities when none are given."""
         if isinstance(models, Model):
             raise TypeError(f"models must be a list of two or more models; received the one model {models.name!r}.")
+        if not isinstance(models, Sequence):
+            raise TypeError(f"models must be a list of two or more deepbf.Model; received {models!r}.")
         members = tuple(models)
         for position, model in enumerate(members):
             if not isinstance(model, Model):

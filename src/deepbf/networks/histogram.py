@@ -26,6 +26,8 @@ DIRECTION_SEED = 20_170_601
 # this also reaches far into the tails, where quantiles would place nothing.
 DENSITY_POWER = 1 / 3
 NUM_BINS = 512
+# Knots nearer to each other than this would make a slope that float32 cannot hold.
+SMALLEST_GAP = 1e-30
 # Observations in one fused step of the pooling loop: wide enough to amortise the loop, small enough for registers.
 UNROLL = 8
 
@@ -111,6 +113,7 @@ def choose_knots(values: NDArray[np.float32], most: int) -> NDArray[np.float64]:
     Knots are actual values, so that counts get a knot on every small integer.
     """
     distinct, counts = np.unique(np.asarray(values, dtype=np.float64), return_counts=True)
+    distinct, counts = _drop_crowded(distinct, counts)
     if len(distinct) == 1:
         return np.array([distinct[0] - 1.0, distinct[0] + 1.0])
     if len(distinct) <= most:
@@ -123,3 +126,10 @@ def choose_knots(values: NDArray[np.float32], most: int) -> NDArray[np.float64]:
     above = np.clip(np.searchsorted(squashed, wanted), 1, len(distinct) - 1)
     nearer_below = wanted - squashed[above - 1] < squashed[above] - wanted
     return np.unique(distinct[np.where(nearer_below, above - 1, above)])
+
+
+def _drop_crowded(
+    distinct: NDArray[np.float64], counts: NDArray[np.intp]
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    apart = np.concatenate([[True], np.diff(distinct) > SMALLEST_GAP])
+    return distinct[apart], counts[apart]

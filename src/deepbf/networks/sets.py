@@ -29,7 +29,7 @@ class DeepSet(AbstractNetwork):
             layout,
             layout.num_summary,
             num_models,
-            num_directions=2 + DIRECTIONS_PER_MODEL * (num_models - 1),
+            num_directions=DIRECTIONS_PER_MODEL * num_models,
             width=HEAD_WIDTH,
             straight_scale=STRAIGHT_SCALE,
             key=key,

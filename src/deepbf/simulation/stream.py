@@ -11,7 +11,7 @@ from types import TracebackType
 import numpy as np
 from numpy.typing import NDArray
 
-from deepbf.models import Model
+from deepbf.models import Model, SimulationError
 from deepbf.simulation.chunks import CHUNK_SIZE, Transform, simulate_chunks
 
 
@@ -31,6 +31,8 @@ class SimulationStream:
         Where to start, to go on after chunks that another stream drew with the same seed.
     num_datasets
         Data sets a model after which the stream ends, counted from chunk 0; None for an endless stream.
+    shapes
+        The shape of a data set by each model, if known; otherwise the first data tell, and all others must agree.
     transform
         Runs on each model's data where they were simulated.
     executor
@@ -46,6 +48,7 @@ class SimulationStream:
         *,
         first_chunk: int = 0,
         num_datasets: int | None = None,
+        shapes: list[tuple[int, ...]] | None = None,
         transform: Transform | None = None,
         executor: Executor | None = None,
         num_ahead: int | None = None,
@@ -59,6 +62,7 @@ class SimulationStream:
         self._num_ahead = num_ahead if num_ahead is not None else 2 + num_workers(executor)
         self._tasks: deque[Future[list[NDArray[np.generic]]]] = deque()
         self._next_chunk = first_chunk
+        self._shapes: list[tuple[int, ...]] | None = shapes
         self._transform = transform
         self.chunks_per_task = 1
 
@@ -93,6 +97,7 @@ class SimulationStream:
         """
         self.run_ahead()
         data = self._tasks[0].result(timeout)
+        self._check_shape(data)
         self._tasks.popleft()
         self.run_ahead()
         return data
@@ -104,6 +109,16 @@ class SimulationStream:
         self._tasks.clear()
         if self._own_executor is not None:
             self._own_executor.shutdown(wait=False, cancel_futures=True)
+
+    def _check_shape(self, data: list[NDArray[np.generic]]) -> None:
+        shapes = [model_data.shape[1:] for model_data in data]
+        self._shapes = self._shapes or shapes
+        for model, shape, before in zip(self._models, shapes, self._shapes, strict=True):
+            if shape != before:
+                raise SimulationError(
+                    f"Model {model.name!r} failed: its simulator returned data sets of shape {shape}, and of shape "
+                    f"{before} before; every call must return the same shape."
+                )
 
     def _num_left(self) -> int | None:
         return None if self._num_datasets is None else max(0, self._num_datasets - self._next_chunk * CHUNK_SIZE)
@@ -130,7 +145,7 @@ def check_executor(executor: object, models: Sequence[Model]) -> None:
     """Raise if `executor` cannot run these models."""
     if executor is None:
         return
-    if not callable(getattr(executor, "submit", None)):
+    if isinstance(executor, type) or not callable(getattr(executor, "submit", None)):
         raise TypeError(
             f"executor must have a submit method, as every concurrent.futures.Executor has; received {executor!r}. "
             "Pass, for example, concurrent.futures.ProcessPoolExecutor(4), or leave it out."

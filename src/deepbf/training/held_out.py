@@ -28,9 +28,7 @@ class HeldOut:
         num_rows = len(rows[0])
         chunk_of_row = self._next_chunk + np.arange(num_rows) // CHUNK_SIZE
         self._next_chunk += -(-num_rows // CHUNK_SIZE)
-        if self.num_rows >= MOST_DATASETS:
-            return list(rows)
-        kept = chunk_of_row % ONE_IN == FIRST
+        kept = (chunk_of_row % ONE_IN == FIRST) & (chunk_of_row < ONE_IN * MOST_DATASETS // CHUNK_SIZE)
         if not kept.any():
             return list(rows)
         self.num_rows += int(kept.sum())

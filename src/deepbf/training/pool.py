@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 # Mini-batches handed to the compiled block at once: enough steps to forget the hand-over, few enough for the cache.
 BLOCK_BYTES = 16_000_000
 MOST_STEPS_A_BLOCK = 64
+MOST_ENUMERATED = 6
+NUM_HALVES = 64
 # With the program itself and the compiler's working memory this keeps a fit under 1.5 GB.
 POOL_BYTES = 640_000_000
 
@@ -138,14 +140,18 @@ class MemberDraws:
 
 
 def half_of_members(num_members: int) -> list[tuple[int, ...]]:
-    """Return the ways to pick half of the members (both roundings of an odd half), in a fixed, mixed order."""
+    """Return ways to pick half of the members (both roundings of an odd half), each followed by its complement.
+
+    All of them for small ensembles; random ones, always the same, for large.
+    """
     if num_members == 1:
         return [(0,)]
-    sizes = {num_members // 2, (num_members + 1) // 2}
-    halves = [
-        c for size in sorted(sizes) for c in itertools.islice(itertools.combinations(range(num_members), size), 64)
-    ]
-    # A half is followed by its complement, so that the first two segments already serve every member.
+    if num_members <= MOST_ENUMERATED:
+        halves = list(itertools.combinations(range(num_members), num_members // 2))
+    else:
+        rng = np.random.default_rng(num_members)
+        halves = [tuple(sorted(rng.permutation(num_members)[: num_members // 2].tolist())) for _ in range(NUM_HALVES)]
     everyone = set(range(num_members))
+    # With its complement next to it, the first two segments already serve every member.
     paired = [half for c in halves for half in (c, tuple(sorted(everyone - set(c))))]
     return list(dict.fromkeys(paired))

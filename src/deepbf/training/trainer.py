@@ -35,6 +35,8 @@ from deepbf.training.schedule import Schedule
 TASK_SECONDS = 0.05
 PREPARE_ROWS = 1024
 PATIENCE_SECONDS = 1.0
+# Time for taking in simulations, as a share of a block's: more would leave too few steps to learn from them.
+FEED_SHARE = 1.0
 # Passes over a fixed number of simulations, and the most over those of a slow simulator before waiting for more;
 # of those, what is allowed at the start.
 MOST_PASSES = 40
@@ -102,6 +104,7 @@ def train(
             simulation_seed,
             first_chunk=pilot.num_chunks,
             num_datasets=num_each,
+            shapes=[pilot.data_shape] * len(model_set),
             transform=standardiser,
             executor=executor,
         ) as stream:
@@ -165,6 +168,7 @@ class Trainer:
         self._reference: jax.Array | None = None
         self._best: jax.Array | None = None
         self._held_out_loss: float | None = None
+        self._last_loss = 0.0
         self._history: list[dict[str, float]] = []
         self._feed(standardised)
 
@@ -193,7 +197,7 @@ class Trainer:
             self._state, losses = self._block(self._state, *drawn.arrays())
             # While the block runs, take in what has been simulated and draw the data of the next one.
             following = self._next_block(stop)
-            loss = float(np.mean(losses))
+            loss = self._last_loss = float(np.mean(losses))
             end = time.monotonic()
             self._clock.done(drawn.num_steps, end - max(begin, last_end))
             last_end = end
@@ -224,8 +228,8 @@ class Trainer:
         return None
 
     def _feed_what_is_ready(self) -> None:
-        """Take in finished simulations, for no longer than a block runs, and no more than its successors can use."""
-        end = time.monotonic() + self._clock.block_seconds
+        """Take in finished simulations, for less time than a block runs, and no more than its successors can use."""
+        end = time.monotonic() + FEED_SHARE * self._clock.block_seconds
         while self._stream.ready() and self._pool.num_new_steps() < 2 * self._pool.most_steps_a_block:
             self._feed(self._stream.take())
             if time.monotonic() > end:
@@ -291,7 +295,8 @@ class Trainer:
         return self._reference
 
     def _finish(self, stopped: str) -> TrainedEnsemble:
-        self._check(math.nan)
+        if not self._history or self._history[-1]["steps"] != self._clock.num_done:
+            self._check(self._last_loss)
         best = self._weights() if self._best is None else self._best
         networks = settle_ensemble(self._networks.ensemble(best), self._settling_batch())
         record = TrainingRecord(
