@@ -149,7 +149,7 @@ def test_odds_are_at_least_one_to_one_and_finite(log_odds: float) -> None:
 
 def test_all_models_are_printed_with_their_probabilities() -> None:
     text = str(answer(1.0, names=("a", "b", "c"), prior_probs=(0.2, 0.3, 0.5), posterior_probs=(0.7, 0.2999, 1e-4)))
-    assert "a 0.700, b 0.300, c < 0.001; before the data 0.2, 0.3, 0.5" in text
+    assert "a 0.700, b 0.300, c < 0.001; before the data 0.200, 0.300, 0.500" in text
 
 
 def test_an_answer_is_plain_data() -> None:

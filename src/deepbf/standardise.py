@@ -33,7 +33,8 @@ class Standardiser:
         columns = [_as_columns(data, exchangeable) for data in pilot]
         pooled = np.concatenate(columns)
         # Not np.median, which adds the two middle values before it halves them, and overflows near the largest float.
-        location = np.quantile(pooled, 0.5, axis=0, method="lower")
+        low, high = (np.quantile(pooled, 0.5, axis=0, method=side) for side in ("lower", "higher"))
+        location = np.asarray(low / 2 + high / 2)
         scale = _robust_scale(pooled, location)
         return cls(location, scale)
 
@@ -71,4 +72,4 @@ def _robust_scale(pooled: NDArray[np.float64], location: NDArray[np.float64]) ->
         scale = np.where(scale > 0, scale, np.mean(np.abs(pooled - location), axis=0))
     # The smallest normal number as a floor keeps the division finite for scales like 1e-320.
     usable = np.isfinite(scale) & (scale > np.finfo(np.float64).tiny)
-    return np.where(usable, scale, 1.0)
+    return np.asarray(np.where(usable, scale, 1.0))

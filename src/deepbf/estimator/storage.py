@@ -66,7 +66,7 @@ def save(estimator: BayesFactor, path: str | os.PathLike[str]) -> None:
         "deepbf_version": __version__,
         "header": json.dumps(header),
     }
-    content = to_bytes({name: np.ascontiguousarray(array) for name, array in arrays.items()}, metadata)
+    content = to_bytes({name: np.array(array, order="C") for name, array in arrays.items()}, metadata)
     target = Path(path)
     # A crash while writing must not leave half a file under the final name.
     unfinished = target.with_name(target.name + ".unfinished")
@@ -155,8 +155,9 @@ def check_shapes(
             raise ValueError(f"standardiser.{name} has shape {array.shape} for data sets of shape {data_shape}")
     if preparation.layout(data_shape) != layout:
         raise ValueError(f"the preparation does not fit data sets of shape {data_shape}")
-    prepared = eqx.filter_eval_shape(preparation, jax.ShapeDtypeStruct((2, *data_shape), jnp.float32))
-    if prepared.shape != (2, layout.width):
+    # Seven data sets, so that no axis of a wrong length broadcasts against the batch by chance.
+    prepared = eqx.filter_eval_shape(preparation, jax.ShapeDtypeStruct((7, *data_shape), jnp.float32))
+    if prepared.shape != (7, layout.width):
         raise ValueError(f"the preparation makes {prepared.shape[1:]} columns, the networks read {layout.width}")
 
 

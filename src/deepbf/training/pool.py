@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 BLOCK_BYTES = 16_000_000
 MOST_STEPS_A_BLOCK = 64
 MOST_ENUMERATED = 6
-NUM_HALVES = 64
+NUM_HALVES = 256
 # With the program itself and the compiler's working memory this keeps a fit under 1.5 GB.
 POOL_BYTES = 640_000_000
 
