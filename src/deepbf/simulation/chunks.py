@@ -40,8 +40,18 @@ def simulate_chunks(
         ]
         _check_same_shape(model, seed, model_index, chunk_sizes, parts)
         data = np.concatenate(parts)
-        drawn.append(data if transform is None else transform(data))
+        drawn.append(data if transform is None else _transformed(model, data, transform))
     return drawn
+
+
+def _transformed(model: Model, data: NDArray[np.generic], transform: Transform) -> NDArray[np.generic]:
+    try:
+        return transform(data)
+    except ValueError as error:
+        raise SimulationError(
+            f"Model {model.name!r} failed: its simulator returned data sets of shape {data.shape[1:]}, which do not "
+            f"fit those before ({error}); every call must return the same shape."
+        ) from error
 
 
 def _check_same_shape(
