@@ -13,7 +13,7 @@ import numpy as np
 import deepbf
 from deepbf.simulation import CHUNK_SIZE
 
-STEPS = 6000
+STEPS = 12000
 # Burns processor time in the simulator, for a simulator about as slow as training.
 SLOWDOWNS = (0, 3)
 

@@ -32,7 +32,7 @@ from tests.simulators import (
 DATA = FREE_MEAN.simulate(50, 99).data
 # The pilot takes the first chunks, and the first blocks of steps a few hundred; the last one comes well after.
 AFTER_PILOT = PILOT_DATASETS // CHUNK_SIZE
-LATE_CHUNK = 1000
+LATE_CHUNK = 4000
 
 
 def small_fit(models: list[deepbf.Model] = NORMAL_MEAN, **options: Any) -> deepbf.BayesFactor:
@@ -203,7 +203,7 @@ def test_a_late_failure_keeps_what_was_trained() -> None:
     partial = caught.value.partial
     assert partial is not None
     assert partial.record.stopped == "simulator failed"
-    assert 0 < partial.record.num_steps < 1000
+    assert 0 < partial.record.num_steps < 5000
     assert np.isfinite(log_bf_of(partial)).all()
     assert any("simulator failed" in warning for warning in partial.compare(DATA[0]).warnings)
 

@@ -91,6 +91,6 @@ def in_batches(
     starts = range(0, len(data), batch_size)
     if before is None or len(starts) == 1:
         return np.concatenate([compute(start) for start in starts], axis=axis)
-    # One batch is standardised while another is computed: NumPy and XLA both let go of Python's lock.
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
+    # One batch is standardised while others are computed: NumPy and XLA both let go of Python's lock.
+    with ThreadPoolExecutor(1 + (os.cpu_count() or 1)) as threads:
         return np.concatenate(list(threads.map(compute, starts)), axis=axis)

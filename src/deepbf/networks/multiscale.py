@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from deepbf.networks.squash import squash
+
 MOST_PER_MODEL = 8
 DATASETS_PER_DIRECTION = 32
 
@@ -44,7 +46,7 @@ class MultiScale(eqx.Module):
     def __call__(self, features: jax.Array) -> jax.Array:
         """Return (batch, num_columns): the linear columns first, then the squashed ones."""
         scaled = features @ self.matrix - self.offset
-        return jnp.concatenate([scaled[:, : self.num_linear], jnp.arcsinh(scaled[:, self.num_linear :])], axis=1)
+        return jnp.concatenate([scaled[:, : self.num_linear], squash(scaled[:, self.num_linear :])], axis=1)
 
 
 def _whitening(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from deepbf.networks.base import AbstractPreparation, InputLayout
 from deepbf.networks.histogram import SoftHistogram
 from deepbf.networks.multiscale import MultiScale
+from deepbf.networks.squash import squash
 
 Pilot = Sequence[NDArray[np.float32]]
 
@@ -111,18 +112,13 @@ class SetSummary(AbstractPreparation):
     def __call__(self, data: jax.Array) -> jax.Array:
         sets = _as_columns(data)
         moments = _moments(sets, self.with_shape)[:, None, :]
-        scaled_moments = jnp.arcsinh((moments - self.moment_mean) / self.moment_spread)
+        scaled_moments = squash((moments - self.moment_mean) / self.moment_spread)
         summary = [self.scales(self.histogram(sets)), scaled_moments.reshape(data.shape[0], -1)]
         return jnp.concatenate(summary, axis=1)
 
     def layout(self, data_shape: tuple[int, ...]) -> InputLayout:
         num_moments = self.moment_mean.size
         return InputLayout(num_linear=self.scales.num_linear, num_summary=self.scales.num_columns + num_moments)
-
-
-def squash(data: jax.Array) -> jax.Array:
-    """Return the data with heavy tails pulled in: linear near 0, logarithmic far away."""
-    return jnp.arcsinh(data)
 
 
 def _as_columns(data: jax.Array) -> jax.Array:
@@ -149,7 +145,7 @@ def _moments(sets: jax.Array, with_shape: bool) -> jax.Array:
     else:
         first, second = np.triu_indices(num_columns)
         products = sets[:, :, first] * sets[:, :, second]
-    moments = jnp.arcsinh(jnp.concatenate([_mean(sets), _mean(products)], axis=1))
+    moments = squash(jnp.concatenate([_mean(sets), _mean(products)], axis=1))
     return jnp.concatenate([moments, _shape_of(sets)], axis=1) if with_shape else moments
 
 

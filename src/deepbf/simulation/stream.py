@@ -59,7 +59,7 @@ class SimulationStream:
         self._num_datasets = num_datasets
         self._own_executor = None if executor is not None else ThreadPoolExecutor(1, "deepbf-simulation")
         self._executor: Executor = executor if executor is not None else self._own_executor  # pyright: ignore[reportAttributeAccessIssue]
-        self._num_ahead = num_ahead if num_ahead is not None else 2 + num_workers(executor)
+        self.num_ahead = num_ahead if num_ahead is not None else 2 + num_workers(executor)
         self._tasks: deque[Future[list[NDArray[np.generic]]]] = deque()
         self._next_chunk = first_chunk
         self._shapes: list[tuple[int, ...]] | None = shapes
@@ -81,7 +81,7 @@ class SimulationStream:
 
     def run_ahead(self) -> None:
         """Submit tasks until `num_ahead` are in flight or nothing is left to draw."""
-        while len(self._tasks) < self._num_ahead and self._num_left() != 0:
+        while len(self._tasks) < self.num_ahead and self._num_left() != 0:
             sizes = self._next_sizes()
             self._tasks.append(self._executor.submit(simulate_chunks, self._models, self._seed, sizes, self._transform))
 

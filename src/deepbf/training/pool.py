@@ -16,6 +16,8 @@ MOST_ENUMERATED = 6
 NUM_HALVES = 256
 # With the program itself and the compiler's working memory this keeps a fit under 1.5 GB.
 POOL_BYTES = 640_000_000
+# Enough for two blocks of steps that use every simulation once.
+FRESH_BYTES = 4 * BLOCK_BYTES
 
 
 class Pool:
@@ -42,7 +44,8 @@ class Pool:
         self._slots = np.empty((num_models, self._num_slots, batch_size, width), np.float32)
         self._owners = half_of_members(num_members)
         self._members = [MemberDraws(num_models, rng) for _ in range(num_members)]
-        self._partial = [np.empty((0, width), np.float32) for _ in range(num_models)]
+        # Rows in the segment that is being filled.
+        self._num_started = 0
         self._num_segments = 0
         self._num_drawn = 0
         self.num_rows = 0
@@ -54,29 +57,27 @@ class Pool:
 
     def add(self, rows: Sequence[NDArray[np.float32]]) -> None:
         """Take in prepared rows, the same number from each model."""
-        self.num_rows += len(rows[0])
-        self._partial = [np.concatenate([old, new]) for old, new in zip(self._partial, rows, strict=True)]
-        batch_size = self._slots.shape[2]
-        num_whole = len(self._partial[0]) // batch_size
-        for segment in range(num_whole):
-            self._store([part[segment * batch_size : (segment + 1) * batch_size] for part in self._partial])
-        self._partial = [part[num_whole * batch_size :] for part in self._partial]
+        num_rows = len(rows[0])
+        self.num_rows += num_rows
+        start = 0
+        while start < num_rows:
+            end = min(num_rows, start + self.batch_size - self._num_started)
+            self._append([model_rows[start:end] for model_rows in rows])
+            start = end
 
     def complete_last_segment(self) -> None:
         """Fill a started segment with earlier rows, so that no simulation of a fixed number goes unused."""
-        num_started = len(self._partial[0])
-        if num_started == 0:
+        if self._num_started == 0:
             return
         # Fewer rows than one mini-batch in all: repeat them until it is full.
-        earlier = self._slots[:, 0] if self._num_segments else np.stack(self._partial)
-        rows = [np.concatenate([part, earlier[k]]) for k, part in enumerate(self._partial)]
-        self._store([np.resize(part, self._slots.shape[2:]) for part in rows])
-        self._partial = [part[:0] for part in self._partial]
+        earlier = self._slots[:, 0] if self._num_segments else self._slots[:, 0, : self._num_started]
+        missing = (self.batch_size - self._num_started, self._slots.shape[3])
+        self._append([np.resize(model_rows, missing) for model_rows in earlier])
 
     @property
     def has_started_segment(self) -> bool:
         """Whether some rows wait for a segment to be full."""
-        return len(self._partial[0]) > 0
+        return self._num_started > 0
 
     def ready(self) -> bool:
         """Whether every member owns at least one segment."""
@@ -103,13 +104,17 @@ class Pool:
                 batches[step, m, model_index] = self._slots[model_index, slot]
         return batches
 
-    def _store(self, rows: Sequence[NDArray[np.float32]]) -> None:
+    def _append(self, rows: Sequence[NDArray[np.float32]]) -> None:
+        """Put rows that fit into the started segment, and hand it out once it is full."""
         slot = self._num_segments % self._num_slots
-        for model_index, part in enumerate(rows):
-            self._slots[model_index, slot] = part
-        for m in self._owners[slot % len(self._owners)]:
-            self._members[m].receive(slot, first_time=self._num_segments < self._num_slots)
-        self._num_segments += 1
+        end = self._num_started + len(rows[0])
+        for model_index, model_rows in enumerate(rows):
+            self._slots[model_index, slot, self._num_started : end] = model_rows
+        self._num_started = end % self.batch_size
+        if self._num_started == 0:
+            for m in self._owners[slot % len(self._owners)]:
+                self._members[m].receive(slot, first_time=self._num_segments < self._num_slots)
+            self._num_segments += 1
 
 
 class MemberDraws:

@@ -27,13 +27,17 @@ from deepbf.training.held_out import HeldOut
 from deepbf.training.interrupt import StopOnInterrupt
 from deepbf.training.optimise import FlatNetworks, init_state, make_block
 from deepbf.training.pilot import POLL_SECONDS, Pilot, run_pilot
-from deepbf.training.pool import Pool
+from deepbf.training.pool import FRESH_BYTES, POOL_BYTES, Pool
 from deepbf.training.progress import ProgressBar
 from deepbf.training.schedule import Schedule
 
 # Long enough to drown the cost of handing a task over, short enough to fill the pool smoothly.
 TASK_SECONDS = 0.05
-PREPARE_ROWS = 1024
+# Data sets prepared at a time: fewer would cost twice as much next to a busy simulator.
+PREPARE_ROWS = 4096
+# Simulations waiting to be read: enough to go on through the compilation of the training step.
+AHEAD_BYTES = 256_000_000
+MOST_TASKS_AHEAD = 128
 PATIENCE_SECONDS = 1.0
 # Time for taking in simulations, as a share of a block's: more would leave too few steps to learn from them.
 FEED_SHARE = 1.0
@@ -109,7 +113,10 @@ def train(
             executor=executor,
         ) as stream:
             seconds_a_chunk = pilot.seconds / pilot.num_chunks
-            stream.chunks_per_task = int(np.clip(TASK_SECONDS / seconds_a_chunk, 1, PREPARE_ROWS // CHUNK_SIZE))
+            most = max(1, PREPARE_ROWS // (CHUNK_SIZE * len(model_set)))
+            stream.chunks_per_task = int(np.clip(TASK_SECONDS / seconds_a_chunk, 1, most))
+            task_bytes = stream.chunks_per_task * CHUNK_SIZE * sum(data[:1].size * 4 for data in pilot.data)
+            stream.num_ahead = max(stream.num_ahead, min(AHEAD_BYTES // task_bytes, MOST_TASKS_AHEAD))
             stream.run_ahead()
             trainer = Trainer(
                 pilot, standardiser, NETWORKS[structure][network], stream, schedule, budget, started, loss,
@@ -158,7 +165,10 @@ class Trainer:
         batch_size = fitting_batch_size(schedule.batch_size, expected_datasets(budget, pilot, num_models))
         self._num_models = num_models
         self._held_out = HeldOut(num_models)
-        self._pool = Pool(num_models, layout.width, batch_size, num_members, draw_rng)
+        # Where every step takes fresh simulations, none is kept for long: memory never touched is time saved.
+        all_fresh = budget.seconds is None and budget.num_simulations is None
+        capacity = FRESH_BYTES if all_fresh else POOL_BYTES
+        self._pool = Pool(num_models, layout.width, batch_size, num_members, draw_rng, capacity_bytes=capacity)
         self._networks = FlatNetworks(init_ensemble(kind, layout, num_models, num_members, init_key))
         self._state = init_state(self._networks)
         self._block = make_block(self._networks, loss)
@@ -260,8 +270,8 @@ class Trainer:
             return
 
     def _feed(self, standardised: Sequence[NDArray[np.generic]]) -> None:
-        rows = [in_batches(self._prepare, np.asarray(data, np.float32), PREPARE_ROWS) for data in standardised]
-        self._pool.add(self._held_out.split(rows))
+        prepared = in_batches(self._prepare, np.concatenate(standardised), PREPARE_ROWS)
+        self._pool.add(self._held_out.split(np.split(prepared, self._num_models)))
 
     def _weights(self) -> jax.Array:
         return self._state.averaged if self._schedule.average else self._state.weights
