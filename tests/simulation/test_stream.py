@@ -1,6 +1,7 @@
 """The stream gives the bits that its seed says, whoever draws them and however they are packed."""
 
 import multiprocessing
+import os
 import pickle
 import re
 import threading
@@ -295,3 +296,22 @@ def test_what_is_no_executor_is_refused(stranger: Any) -> None:
 def test_an_executor_that_does_not_say_its_size_is_fine() -> None:
     with SimulationStream(NORMAL_MEAN, SEED, num_datasets=NUM_DATASETS, executor=InlineExecutor()) as stream:
         assert len(read_all(stream)[0]) == NUM_DATASETS
+
+
+def dies_in_a_worker(rng: np.random.Generator, size: int) -> NDArray[np.float64]:
+    if multiprocessing.parent_process() is not None:
+        os._exit(1)
+    return rng.normal(size=(size, 3))
+
+
+def test_a_dead_worker_is_a_failure_of_simulation() -> None:
+    models = [ZERO_MEAN, Model("deadly", simulator=dies_in_a_worker)]
+    with (
+        ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as executor,
+        SimulationStream(models, SEED, executor=executor, num_ahead=1) as stream,
+    ):
+        with pytest.raises(SimulationError, match="A worker of the executor died"):
+            stream.take(timeout=60)
+        # And whoever asks again is told again, though nothing can be submitted any more.
+        with pytest.raises(SimulationError, match="A worker of the executor died"):
+            stream.take(timeout=60)

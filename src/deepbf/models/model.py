@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepbf import _checks
+from deepbf.models.transform import check_transform
 
 Params = NDArray[np.generic] | Mapping[str, NDArray[np.generic]] | None
 Seed = int | np.random.SeedSequence
@@ -42,9 +43,12 @@ class Model:
         ``prior(rng, size)`` returns an array with leading axis ``size``, or a dict of such arrays, which reaches the
         simulator as a dict. None for a model without parameters.
     log_prior, log_likelihood
-        ``log_prior(params)`` and ``log_likelihood(params, data)``, used only by the likelihood baselines.
+        ``log_prior(params)`` and ``log_likelihood(params, data)``, one number a parameter, used only by the likelihood
+        baselines. ``params`` are as the prior draws them; ``data`` holds one data set a parameter, along the same
+        leading axis. Bridge sampling needs them written with `jax.numpy`.
     transform
-        Maps parameters to an unconstrained scale, used only by the likelihood baselines.
+        Where parameters live: "real" (the default), "positive", "unit" or an interval (low, high), one for all
+        parameters, a dict by name, or a list by column; used only by the likelihood baselines.
 
     Examples
     --------
@@ -73,6 +77,7 @@ class Model:
             value = getattr(self, argument)
             if value is not None and not callable(value):
                 raise TypeError(f"{argument} of model {self.name!r} must be a function or None; received {value!r}.")
+        check_transform(f"transform of model {self.name!r}", self.transform)
 
     def simulate(self, size: int, seed: Seed) -> Simulations:
         """Return `size` data sets with the parameters that gave them; the same seed gives the same bits.

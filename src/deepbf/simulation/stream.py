@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
 from multiprocessing.reduction import ForkingPickler
 from types import TracebackType
 
@@ -83,7 +84,9 @@ class SimulationStream:
         """Submit tasks until `num_ahead` are in flight or nothing is left to draw."""
         while len(self._tasks) < self.num_ahead and self._num_left() != 0:
             sizes = self._next_sizes()
-            self._tasks.append(self._executor.submit(simulate_chunks, self._models, self._seed, sizes, self._transform))
+            with naming_dead_workers():
+                task = self._executor.submit(simulate_chunks, self._models, self._seed, sizes, self._transform)
+            self._tasks.append(task)
 
     def ready(self) -> bool:
         """Whether `take` would return at once."""
@@ -96,7 +99,8 @@ class SimulationStream:
         Raises `TimeoutError` after `timeout` seconds; the data stay in the stream.
         """
         self.run_ahead()
-        data = self._tasks[0].result(timeout)
+        with naming_dead_workers():
+            data = self._tasks[0].result(timeout)
         self._check_shape(data)
         self._tasks.popleft()
         self.run_ahead()
@@ -132,6 +136,18 @@ class SimulationStream:
             sizes.append((self._next_chunk, CHUNK_SIZE if left is None else min(CHUNK_SIZE, left)))
             self._next_chunk += 1
         return sizes
+
+
+@contextmanager
+def naming_dead_workers() -> Iterator[None]:
+    """Turn the loss of a worker into a failure of simulation, which keeps what was trained until then."""
+    try:
+        yield
+    except BrokenExecutor as error:
+        raise SimulationError(
+            f"A worker of the executor died ({error}). A simulator may have crashed Python, or the system may have run "
+            "out of memory and ended it. Try fewer workers, and each model alone: model.simulate(100, seed=1)."
+        ) from error
 
 
 def num_workers(executor: Executor | None) -> int:

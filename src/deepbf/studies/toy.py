@@ -24,6 +24,7 @@ def counts_study(
         simulator=partial(simulate.negative_binomial, num_obs=num_obs),
         log_prior=partial(density.log_beta, shapes=beta),
         log_likelihood=density.log_negative_binomial,
+        transform="unit",
     )
     poisson = Model(
         "Poisson",
@@ -31,6 +32,7 @@ def counts_study(
         simulator=partial(simulate.poisson, num_obs=num_obs),
         log_prior=partial(density.log_gamma, shape_and_rate=gamma),
         log_likelihood=density.log_poisson,
+        transform="positive",
     )
     return Study(
         name=name,
@@ -83,6 +85,7 @@ def waiting_times_study(name: str, num_obs: int) -> Study:
         simulator=partial(simulate.exponential, num_obs=num_obs),
         log_prior=partial(density.log_gamma, shape_and_rate=_WAITING_GAMMA),
         log_likelihood=density.log_exponential,
+        transform="positive",
     )
     known_rate = Model(
         "exponential, rate 3",

@@ -2,14 +2,16 @@
 
 Parameters carry any leading axes, usually (size,); the last axis of data is the observations, and the axes before it
 broadcast against the parameters': pass one data set of shape (num_obs,), or one a parameter, (size, num_obs).
-Parameters may be NumPy or JAX arrays, traced ones too, so that gradient-based samplers can use these functions; data
-are NumPy. Parameters outside their open range have log density -inf.
+Parameters and data may be NumPy or JAX arrays, traced ones too, so that gradient-based samplers can use these
+functions. Parameters outside their open range have log density -inf.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaln, gammaln
@@ -62,7 +64,7 @@ def log_poisson(rates: Array, data: ArrayLike) -> Array:
     """Return the log probability of Poisson counts."""
     xp, rates = _namespace(rates)
     num_obs, total = _count_and_sum(data)
-    log_factorials = gammaln(np.asarray(data, dtype=np.float64) + 1).sum(axis=-1)
+    log_factorials = _log_factorials(data).sum(axis=-1)
     inside, safe = _restrict(xp, rates, rates > 0, 1.0)
     return xp.where(inside, total * xp.log(safe) - num_obs * safe - log_factorials, -xp.inf)
 
@@ -70,7 +72,7 @@ def log_poisson(rates: Array, data: ArrayLike) -> Array:
 def log_normal_mixture(means: Array, data: ArrayLike, *, scale: float) -> Array:
     """Return the log density of data from an equal mixture of two normals; `means` has shape (..., 2)."""
     xp, means = _namespace(means)
-    values = np.asarray(data, dtype=np.float64)
+    _, values = _namespace(data)
     first = log_normal(values - means[..., :1], mean=0.0, scale=scale)
     second = log_normal(values - means[..., 1:], mean=0.0, scale=scale)
     return (xp.logaddexp(first, second) - float(np.log(2))).sum(axis=-1)
@@ -79,7 +81,7 @@ def log_normal_mixture(means: Array, data: ArrayLike, *, scale: float) -> Array:
 def log_normal_sample(means: Array, data: ArrayLike, *, scale: float) -> Array:
     """Return the log density of independent normal data; `means` has shape (...)."""
     _, means = _namespace(means)
-    values = np.asarray(data, dtype=np.float64)
+    _, values = _namespace(data)
     return log_normal(values - means[..., None], mean=0.0, scale=scale).sum(axis=-1)
 
 
@@ -98,10 +100,12 @@ def log_exponential_known_rate(params: None, data: ArrayLike, *, rate: float) ->
     return num_obs * np.log(rate) - rate * total
 
 
-def _namespace(params: Array) -> tuple[Any, Array]:
-    """Return the library that made `params` (NumPy for lists and numbers), and `params` as its array."""
-    array: Array = params if hasattr(params, "__array_namespace__") else np.asarray(params, dtype=np.float64)
-    return array.__array_namespace__(), array
+def _namespace(values: Array) -> tuple[Any, Array]:
+    """Return the library that made `values` (NumPy for lists and numbers), and `values` as its array of floats."""
+    if isinstance(values, jax.Array):
+        return jnp, values
+    # Float before any sum: integer sums of large counts would wrap around in silence.
+    return np, np.asarray(values, dtype=np.float64)
 
 
 def _restrict(xp: Any, params: Array, inside: Array, replacement: float) -> tuple[Array, Array]:
@@ -109,7 +113,11 @@ def _restrict(xp: Any, params: Array, inside: Array, replacement: float) -> tupl
     return inside, xp.where(inside, params, replacement)
 
 
-def _count_and_sum(data: ArrayLike) -> tuple[int, NDArray[np.float64]]:
-    # Float before the sum: integer sums of large counts would wrap around in silence.
-    values = np.asarray(data, dtype=np.float64)
+def _count_and_sum(data: Array) -> tuple[int, Array]:
+    _, values = _namespace(data)
     return values.shape[-1], values.sum(axis=-1)
+
+
+def _log_factorials(data: Array) -> Array:
+    xp, counts = _namespace(data)
+    return gammaln(counts + 1) if xp is np else jax.scipy.special.gammaln(counts + 1)

@@ -18,6 +18,11 @@ class Budget:
     steps: int | None = None
     num_simulations: int | None = None
 
+    @property
+    def all_fresh(self) -> bool:
+        """Whether every step takes simulations that no step took before."""
+        return self.seconds is None and self.num_simulations is None
+
     @classmethod
     def of(cls, seconds: float | None, steps: int | None, num_simulations: int | None, *, num_models: int) -> Budget:
         """Return the checked budget; 60 seconds when none is given."""

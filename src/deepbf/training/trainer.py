@@ -35,8 +35,9 @@ from deepbf.training.schedule import Schedule
 TASK_SECONDS = 0.05
 # Data sets prepared at a time: fewer would cost twice as much next to a busy simulator.
 PREPARE_ROWS = 4096
-# Simulations waiting to be read: enough to go on through the compilation of the training step.
-AHEAD_BYTES = 256_000_000
+# Simulations waiting to be read. Where steps wait for fresh ones, enough to go on simulating through compilation.
+AHEAD_BYTES = 64_000_000
+AHEAD_BYTES_ALL_FRESH = 256_000_000
 MOST_TASKS_AHEAD = 128
 PATIENCE_SECONDS = 1.0
 # Time for taking in simulations, as a share of a block's: more would leave too few steps to learn from them.
@@ -116,7 +117,8 @@ def train(
             most = max(1, PREPARE_ROWS // (CHUNK_SIZE * len(model_set)))
             stream.chunks_per_task = int(np.clip(TASK_SECONDS / seconds_a_chunk, 1, most))
             task_bytes = stream.chunks_per_task * CHUNK_SIZE * sum(data[:1].size * 4 for data in pilot.data)
-            stream.num_ahead = max(stream.num_ahead, min(AHEAD_BYTES // task_bytes, MOST_TASKS_AHEAD))
+            ahead_bytes = AHEAD_BYTES_ALL_FRESH if budget.all_fresh else AHEAD_BYTES
+            stream.num_ahead = max(stream.num_ahead, min(ahead_bytes // task_bytes, MOST_TASKS_AHEAD))
             stream.run_ahead()
             trainer = Trainer(
                 pilot, standardiser, NETWORKS[structure][network], stream, schedule, budget, started, loss,
@@ -166,8 +168,7 @@ class Trainer:
         self._num_models = num_models
         self._held_out = HeldOut(num_models)
         # Where every step takes fresh simulations, none is kept for long: memory never touched is time saved.
-        all_fresh = budget.seconds is None and budget.num_simulations is None
-        capacity = FRESH_BYTES if all_fresh else POOL_BYTES
+        capacity = FRESH_BYTES if budget.all_fresh else POOL_BYTES
         self._pool = Pool(num_models, layout.width, batch_size, num_members, draw_rng, capacity_bytes=capacity)
         self._networks = FlatNetworks(init_ensemble(kind, layout, num_models, num_members, init_key))
         self._state = init_state(self._networks)
