@@ -16,6 +16,7 @@ from deepbf import studies
 from deepbf.studies import toy_simulators
 
 NAMES = ("data-1-i", "data-1-ii", "data-2", "data-3")
+WEAPON_NAMES = ("weapon-sum", "weapon-full")
 # A right simulator fails by chance once in a million; a wrong one has p-values far below.
 LEAST_P_VALUE = 1e-6
 NUM_DRAWS = 20_000
@@ -29,7 +30,7 @@ def draw(name: str, model: int, *, num_obs: int, size: int = NUM_DRAWS, seed: in
 
 
 def test_the_names_are_the_papers() -> None:
-    assert studies.names() == NAMES
+    assert studies.names() == (*NAMES, *WEAPON_NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,18 +1,45 @@
-"""Independent judges of the trained estimator: exact log Bayes factors, first model over second."""
+"""Independent judges of the trained estimator, first model over second.
 
+Methods that take any models share one interface, ``method(models, observed, ..., seed=0)``, and return a
+`BaselineResult`; `METHODS` lists them. The functions named ``*_log_bf`` are exact answers to particular comparisons.
+"""
+
+from deepbf.baselines.abc import abc_epsilon, abc_forest, abc_logistic, abc_ranked
 from deepbf.baselines.bridge_sampling import Evidence, bridge, bridge_evidence, warp_bridge
 from deepbf.baselines.exact import exponential_log_bf, negbin_poisson_log_bf, normal_mean_log_bf
+from deepbf.baselines.importance_sampling import importance
+from deepbf.baselines.integration import integrate
 from deepbf.baselines.mixture import (
     normal_mixture_log_bf,
     normal_mixture_log_bf_by_enumeration,
     normal_mixture_log_bf_by_quadrature,
 )
+from deepbf.baselines.result import BaselineResult
+
+METHODS = (
+    "abc_epsilon",
+    "abc_ranked",
+    "abc_logistic",
+    "abc_forest",
+    "bridge",
+    "warp_bridge",
+    "integrate",
+    "importance",
+)
 
 __all__ = [
+    "METHODS",
+    "BaselineResult",
     "Evidence",
+    "abc_epsilon",
+    "abc_forest",
+    "abc_logistic",
+    "abc_ranked",
     "bridge",
     "bridge_evidence",
     "exponential_log_bf",
+    "importance",
+    "integrate",
     "negbin_poisson_log_bf",
     "normal_mean_log_bf",
     "normal_mixture_log_bf",

@@ -4,26 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 from deepbf import _checks
-from deepbf.studies import toy
+from deepbf.studies import toy, weapon
 from deepbf.studies.study import Study
 
-_BUILDERS: dict[str, Callable[[str, int], Study]] = {
-    "data-1-i": partial(toy.counts_study, label="Data 1 (i)", beta=(2.0, 2.0), gamma=(4.0, 4.0)),
-    "data-1-ii": partial(toy.counts_study, label="Data 1 (ii)", beta=(1.0, 1.0), gamma=(1.0, 1.0)),
-    "data-2": toy.mixture_study,
-    "data-3": toy.waiting_times_study,
+# The largest sample of the paper's figures.
+_TOY_NUM_OBS = 128
+
+
+class _Entry(NamedTuple):
+    """How to build a study, from its name and its number of observations, and how many it has by default."""
+
+    build: Callable[[str, int], Study]
+    num_obs: int
+
+
+_ENTRIES: dict[str, _Entry] = {
+    "data-1-i": _Entry(partial(toy.counts_study, label="Data 1 (i)", beta=(2.0, 2.0), gamma=(4.0, 4.0)), _TOY_NUM_OBS),
+    "data-1-ii": _Entry(
+        partial(toy.counts_study, label="Data 1 (ii)", beta=(1.0, 1.0), gamma=(1.0, 1.0)), _TOY_NUM_OBS
+    ),
+    "data-2": _Entry(toy.mixture_study, _TOY_NUM_OBS),
+    "data-3": _Entry(toy.waiting_times_study, _TOY_NUM_OBS),
+    "weapon-sum": _Entry(weapon.weapon_sum_study, weapon.NUM_PEOPLE),
+    "weapon-full": _Entry(weapon.weapon_full_study, weapon.NUM_PEOPLE),
 }
 
 
 def names() -> tuple[str, ...]:
     """Return the names that `load` knows."""
-    return tuple(_BUILDERS)
+    return tuple(_ENTRIES)
 
 
-def load(name: str, *, num_obs: int = 128) -> Study:
+def load(name: str, *, num_obs: int | None = None) -> Study:
     """Return the study called `name`, with data sets of `num_obs` observations.
+
+    By default the paper's number: 128 for the toy studies, 42 for the weapon studies, whose observations are people. A
+    data set of "weapon-sum" has twelve numbers however many people they sum over.
 
     Everything in a study pickles, so its models can be simulated by a pool of processes.
 
@@ -36,4 +55,5 @@ def load(name: str, *, num_obs: int = 128) -> Study:
     (5,)
     """
     name = _checks.check_choice("name", name, names())
-    return _BUILDERS[name](name, _checks.check_count("num_obs", num_obs))
+    entry = _ENTRIES[name]
+    return entry.build(name, entry.num_obs if num_obs is None else _checks.check_count("num_obs", num_obs))

@@ -28,7 +28,7 @@ class Study:
     structure
         What `deepbf.fit` should assume about the data.
     exact_log_bf
-        Maps data of shape (num_datasets, num_obs) to exact natural log Bayes factors, first model over second.
+        Maps data sets along a leading axis to exact natural log Bayes factors, first model over second.
     """
 
     name: str

@@ -182,7 +182,7 @@ def bad_model(**changes: Any) -> deepbf.Model:
 @pytest.mark.parametrize(
     ("changes", "kind", "message"),
     [
-        ({"log_prior": None}, ValueError, "'bad' has no log_prior, which this baseline needs"),
+        ({"log_prior": None}, ValueError, "'bad' has no log_prior, which is needed"),
         ({"log_likelihood": None}, ValueError, "'bad' has no log_likelihood"),
         ({"log_likelihood": lambda m, d: m * jnp.nan}, ValueError, "'bad' returned nan for 16 of 16"),
         ({"log_prior": lambda m: m * 0 + jnp.inf}, ValueError, "'bad' returned inf"),

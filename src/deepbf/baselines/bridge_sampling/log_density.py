@@ -27,7 +27,6 @@ class ModelDensity:
     @classmethod
     def of(cls, model: Model, observed: NDArray[np.generic], *, seed: int) -> ModelDensity:
         """Return the density, after trying the model's functions on prior draws and one observed data set."""
-        check_has_likelihood(model)
         params = model.simulate(NUM_TRIED, seed).params
         density = cls(model, Unconstrained.fit(params, model.transform))
         density._check(params, observed[0])
@@ -76,18 +75,6 @@ class ModelDensity:
                 f"the first observed data set has likelihood 0 at {NUM_TRIED} draws from the prior of model "
                 f"{self.model.name!r}. Check that log_likelihood takes data of the shape that the simulator returns."
             )
-
-
-def check_has_likelihood(model: Model) -> None:
-    """Raise unless the model has what a likelihood baseline needs."""
-    missing = [name for name in ("log_prior", "log_likelihood") if getattr(model, name) is None]
-    if model.prior is None:
-        missing = [name for name in missing if name != "log_prior"]
-    if missing:
-        raise ValueError(
-            f"model {model.name!r} has no {' and no '.join(missing)}, which this baseline needs. "
-            f"Pass {missing[0]}=... to deepbf.Model, or use an ABC baseline, which needs none."
-        )
 
 
 def check_log_density(values: NDArray[np.float64], what: str) -> None:

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from deepbf import _checks
 from deepbf.baselines.bridge_sampling.evidence import Evidence, evidence_from_draws
-from deepbf.baselines.bridge_sampling.log_density import ModelDensity, check_has_likelihood, check_log_density
+from deepbf.baselines.bridge_sampling.log_density import ModelDensity
 from deepbf.baselines.bridge_sampling.posterior import draw_posterior
+from deepbf.baselines.log_joint import check_densities, log_likelihood_without_params
 from deepbf.baselines.observed import check_observed
 from deepbf.baselines.result import BaselineResult
 from deepbf.models import Model, ModelSet
@@ -74,8 +75,7 @@ def _compare(
     _checks.check_count("num_draws", num_draws, least=FEWEST_DRAWS_A_CHAIN)
     _checks.check_count("num_chains", num_chains)
     seeds = np.random.SeedSequence(_checks.check_seed("seed", seed)).generate_state(len(model_set))
-    for model in model_set.models:
-        check_has_likelihood(model)
+    check_densities(model_set)
     data = np.asarray(check_observed(model_set, observed, seed=seed), dtype=np.float64)
     # Log densities of a hundred observations in single precision would be off by as much as the error aimed at.
     with jax.enable_x64(True):
@@ -118,15 +118,7 @@ def _bridged_evidence(
 
 def _known_evidence(model: Model, data: NDArray[np.float64]) -> Evidence:
     """Return the evidence of a model without parameters: its likelihood, without error."""
-    if model.log_likelihood is None:
-        raise AssertionError("checked by check_has_likelihood")
-    values = np.asarray(model.log_likelihood(None, data), dtype=np.float64)
-    if values.shape != (len(data),):
-        raise ValueError(
-            f"log_likelihood of model {model.name!r} must return one number a data set, shape ({len(data)},); "
-            f"received {values.shape}."
-        )
-    check_log_density(values, f"log_likelihood of model {model.name!r}")
+    values = log_likelihood_without_params(model, data)
     zeros = np.zeros(len(data))
     return Evidence(
         values, zeros, np.ones(len(data), bool), zeros.astype(np.int64), zeros + np.inf, zeros + 1.0,
