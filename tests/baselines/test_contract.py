@@ -1,4 +1,4 @@
-"""One contract for every baseline: `method(models, observed, seed=...)` gives log Bayes factors, errors, diagnostics."""
+"""One contract for every baseline: `method(models, observed, seed=...)` gives log Bayes factors and errors."""
 
 from collections.abc import Callable
 from functools import partial

@@ -6,15 +6,16 @@ chains: the Betas match the posterior's means and variances, which come from rou
 
 from __future__ import annotations
 
+import itertools
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import root_scalar
-from scipy.special import betaln
+from scipy.special import betaln, logsumexp
 
 from deepbf import _checks
 from deepbf.baselines import log_joint as joint
@@ -35,11 +36,18 @@ _ADAPT_DRAWS = 2000
 # Each round raises the temperature until this share of its draws is effective.
 _ADAPT_SHARE = 0.2
 _MOST_ROUNDS = 60
-# Rounds at full temperature stop when the effective share gains less than this.
-_SETTLED = 0.05
+# Rounds at full temperature stop when this share is effective; until then the posterior is cut into pieces.
+_GOOD_SHARE = 0.5
 _MOST_FINAL_ROUNDS = 6
 # While it is still on its way, a proposal wider than what it has seen: the next target lies at its edge.
 _INFLATION = 1.5
+# Pieces that the posterior is cut into at most, and effective draws that each must have to be fitted.
+_MOST_PIECES = 16
+_DRAWS_A_PIECE = 50
+# Pieces that just touch would leave gaps between them.
+_PIECE_INFLATION = 1.3
+# Shapes below this put draws next to the edge: those of a normal posterior four of its deviations away from it.
+_NEAR_EDGE = 16.0
 # Draws rounded to 0 or 1 would fall on the edge of the support.
 _LEAST, _MOST = 1e-300, 1 - 2.0**-53
 # The first round's trial count of the prior, to learn whether parameters are probabilities.
@@ -48,30 +56,39 @@ _CHECKED_DRAWS = 1000
 
 @dataclass(frozen=True)
 class _Proposal:
-    """prior_share times the prior plus the rest times a product of Beta(a, b), one pair a parameter."""
+    """prior_share times the prior plus the rest times a mixture of products of Betas.
+
+    `a` and `b` have shape (pieces, parameters), `shares` one entry a piece, summing to 1.
+    """
 
     model: Model
     layout: Unconstrained
     prior_share: float
     a: Values
     b: Values
+    shares: Values
 
     def draw(self, rng: np.random.Generator, size: int) -> Points:
-        """Return `size` draws as rows, a fixed number of them from the prior, which is less noisy than a random one."""
-        num_prior = self.num_prior(size)
-        from_prior = joint.draw_params(self.model, self.layout, rng, num_prior)
-        from_betas = rng.beta(self.a, self.b, (size - num_prior, len(self.a)))
-        return np.clip(np.concatenate([from_prior, from_betas]), _LEAST, _MOST)
+        """Return `size` draws as rows, a fixed number of them from each part, which is less noisy than a random one."""
+        num_prior, *num_each = self.part_sizes(size)
+        parts = [joint.draw_params(self.model, self.layout, rng, num_prior)]
+        parts += [rng.beta(a, b, (n, len(a))) for a, b, n in zip(self.a, self.b, num_each, strict=True)]
+        return np.clip(np.concatenate(parts), _LEAST, _MOST)
 
     def log_density(self, points: Points, log_prior: Values) -> Values:
         """Return the log density of the mixture at all its draws, where the prior has log density `log_prior`."""
-        share = self.num_prior(len(points)) / len(points)
-        log_betas = (self.a - 1) * np.log(points) + (self.b - 1) * np.log1p(-points) - betaln(self.a, self.b)
-        return np.logaddexp(np.log(share) + log_prior, np.log1p(-share) + log_betas.sum(axis=1))
+        with np.errstate(divide="ignore"):
+            log_shares = np.log(self.part_sizes(len(points)) / len(points))
+        log_betas = np.log(points) @ (self.a - 1).T + np.log1p(-points) @ (self.b - 1).T
+        log_betas += log_shares[1:] - betaln(self.a, self.b).sum(axis=1)
+        return np.logaddexp(log_shares[0] + log_prior, logsumexp(log_betas, axis=1))
 
-    def num_prior(self, size: int) -> int:
-        """Return how many of `size` draws come from the prior; they are the first."""
-        return min(max(1, round(self.prior_share * size)), size - 1)
+    def part_sizes(self, size: int) -> NDArray[np.int64]:
+        """Return how many of `size` draws come from the prior, and how many from each piece; they are in that order."""
+        num_prior = min(max(1, round(self.prior_share * size)), size - 1)
+        ends = np.round(np.cumsum(self.shares) * (size - num_prior)).astype(np.int64)
+        ends[-1] = size - num_prior
+        return np.concatenate([[num_prior], np.diff(ends, prepend=0)])
 
 
 class _Estimate(NamedTuple):
@@ -98,10 +115,10 @@ def importance(
 ) -> BaselineResult:
     """Return log evidences by importance sampling, for models whose parameters lie in [0, 1].
 
-    The proposal is `prior_share` times the prior plus the rest times a product of Beta distributions with the
-    posterior's means and variances. These come from rounds of importance sampling that move from the prior to the
-    posterior by raising the likelihood to powers up to 1; fresh draws then give the estimate, so that it is unbiased
-    for the evidence.
+    The proposal is `prior_share` times the prior plus the rest times a Beta approximation of the posterior: a product of
+    Beta distributions with the posterior's means and variances or, where that is not enough, one for each of several
+    pieces of it. These come from rounds of importance sampling that move from the prior to the posterior by raising the
+    likelihood to powers up to 1; fresh draws then give the estimate, so that it is unbiased for the evidence.
 
     Parameters
     ----------
@@ -127,10 +144,10 @@ def importance(
 
     Notes
     -----
-    Independent Betas cannot follow a correlation: of two parameters with a nearly normal posterior and correlation r,
-    a share of 1 - r^2 of the draws is effective. Of several separate modes one Beta covers all, with a loss; a mode
-    that no round has met is missed by error and effective sample size alike, until one of the prior's draws finds it. A
-    warning says where the effective sample size is below 100 or one draw holds a tenth of the evidence.
+    Independent Betas cannot follow a correlation, so the posterior is cut into pieces across its longest direction,
+    which also serves several modes. A mode that no round has met is missed by error and effective sample size alike,
+    until one of the prior's draws finds it. A warning says where the effective sample size is below 100 or one draw
+    holds a tenth of the evidence.
     """
     model_set = ModelSet.of(models)
     joint.check_densities(model_set)
@@ -175,7 +192,7 @@ def _estimate(log_joint: LogJoint, rng: np.random.Generator, num_draws: int, pri
     proposal, num_rounds = _adapt(log_joint, rng, prior_share)
     log_weights, log_likelihood, _ = _weigh(log_joint, proposal, rng, num_draws)
     num_outside = int((log_likelihood == -np.inf).sum())
-    return _Estimate(*_summarise(log_weights + log_likelihood, proposal.num_prior(num_draws)), num_outside, num_rounds)
+    return _Estimate(*_summarise(log_weights + log_likelihood, proposal.part_sizes(num_draws)), num_outside, num_rounds)
 
 
 def _weigh(
@@ -194,11 +211,12 @@ def _adapt(log_joint: LogJoint, rng: np.random.Generator, prior_share: float) ->
     """Return the proposal whose Betas match the posterior, and the number of rounds that it took.
 
     A round draws from the proposal, raises the power of the likelihood as far as the draws can carry, and matches the
-    Betas to the tempered posterior. At power 1 it goes on until the effective sample size no longer grows.
+    Betas to the tempered posterior: one product of Betas on the way, and at power 1, where one is not enough, as many
+    pieces as the effective draws can tell apart. The proposal with the most effective draws is kept.
     """
     model, layout = log_joint.model, log_joint.layout
-    ones = np.ones(layout.num_coordinates)
-    proposal = _Proposal(model, layout, prior_share, ones, ones)
+    ones = np.ones((1, layout.num_coordinates))
+    proposal = _Proposal(model, layout, prior_share, ones, ones, np.ones(1))
     best, best_size, num_final = proposal, 0.0, 0
     power = 0.0
     for num_rounds in range(1, _MOST_ROUNDS + 1):
@@ -208,15 +226,63 @@ def _adapt(log_joint: LogJoint, rng: np.random.Generator, prior_share: float) ->
         power = _next_power(log_weights, log_likelihood, power)
         tempered = log_weights + power * np.maximum(log_likelihood, -1e300)
         if power == 1.0:
+            num_final += 1
             size = _effective_size(tempered)
-            if num_final > 0 and size < (1 + _SETTLED) * best_size:
-                return (proposal if size > best_size else best), num_rounds
-            best, best_size, num_final = proposal, size, num_final + 1
-            if num_final > _MOST_FINAL_ROUNDS:
+            if size > best_size:
+                best, best_size = proposal, size
+            # The first of these was drawn for a lower power, and says little about what comes next.
+            if (num_final > 1 and best_size > _GOOD_SHARE * len(points)) or num_final > _MOST_FINAL_ROUNDS:
                 return best, num_rounds
-        a, b = _match_betas(points, tempered, inflation=1.0 if power == 1.0 else _INFLATION)
-        proposal = _Proposal(model, layout, prior_share, a, b)
-    return proposal, _MOST_ROUNDS
+        inflation = 1.0 if num_final == 1 else _PIECE_INFLATION if num_final else _INFLATION
+        pieces = _split(points, tempered) if num_final > 1 else [np.arange(len(points))]
+        betas = [_match_betas(points[rows], tempered[rows], inflation=inflation) for rows in pieces]
+        shares = np.exp([logsumexp(tempered[rows]) - logsumexp(tempered) for rows in pieces])
+        proposal = _Proposal(model, layout, prior_share, *_reach_edges(betas, shares / shares.sum()))
+    return best if num_final else proposal, _MOST_ROUNDS
+
+
+def _reach_edges(betas: list[tuple[Values, Values]], shares: Values) -> tuple[Values, Values, Values]:
+    """Return shapes and shares with each Beta that fades towards an edge close by joined by one that does not.
+
+    A posterior cut off by 0 is finite there, where a Beta with a > 1 vanishes: the few draws next to the edge would
+    carry unbounded weights. A Beta(1, b) of the same mean bounds them; and likewise at 1.
+    """
+    found: list[tuple[Values, Values, float]] = []
+    for (a, b), share in zip(betas, shares, strict=True):
+        at_0, at_1 = (a > 1) & (a < _NEAR_EDGE) & (a < b), (b > 1) & (b < _NEAR_EDGE) & (b <= a)
+        flat_a = np.where(at_0, 1.0, np.where(at_1, a / b, a))
+        flat_b = np.where(at_1, 1.0, np.where(at_0, b / a, b))
+        choices = [(False, True) if leaning else (False,) for leaning in at_0 | at_1]
+        combinations = list(itertools.islice(itertools.product(*choices), _MOST_PIECES))
+        for flat in combinations:
+            found.append((np.where(flat, flat_a, a), np.where(flat, flat_b, b), share / len(combinations)))
+    return np.stack([a for a, _, _ in found]), np.stack([b for _, b, _ in found]), np.array([s for _, _, s in found])
+
+
+def _split(points: Points, log_weights: Values) -> list[NDArray[np.intp]]:
+    """Return the rows of each piece: the posterior halved again and again across its longest direction.
+
+    Along a ridge, or over several modes, a chain of independent Betas follows what a single one cannot.
+    """
+    weights = np.exp(log_weights - log_weights.max())
+    num_pieces = np.clip(_effective_size(log_weights) / _DRAWS_A_PIECE, 1, _MOST_PIECES)
+    pieces = [np.arange(len(points))]
+    for _ in range(int(np.log2(num_pieces))):
+        pieces = [half for rows in pieces for half in _halves(points, weights, rows)]
+    return pieces
+
+
+def _halves(points: Points, weights: Values, rows: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+    """Return the rows below and above the weighted median along the longest direction of the draws."""
+    own = weights[rows] / weights[rows].sum()
+    centred = points[rows] - own @ points[rows]
+    _, directions = np.linalg.eigh((centred * own[:, None]).T @ centred)
+    along = centred @ directions[:, -1]
+    order = np.argsort(along, kind="stable")
+    middle = int(np.searchsorted(np.cumsum(own[order]), 0.5))
+    if not 0 < middle < len(rows):
+        return [rows]
+    return [rows[order[:middle]], rows[order[middle:]]]
 
 
 def _next_power(log_weights: Values, log_likelihood: Values, power: float) -> float:
@@ -253,16 +319,16 @@ def _effective_size(log_weights: Values) -> float:
     return float(weights.sum() ** 2 / (weights**2).sum())
 
 
-def _summarise(log_terms: Values, num_prior: int) -> tuple[float, float, float, float]:
+def _summarise(log_terms: Values, part_sizes: NDArray[np.int64]) -> tuple[float, float, float, float]:
     """Return log mean, its error by the delta method, effective sample size and largest share of the terms."""
     highest = log_terms.max()
     if highest == -np.inf:
         return _NO_WEIGHT
     terms = np.exp(log_terms - highest)
     mean = terms.mean()
-    # Within the prior's draws and within the Betas': their shares are fixed, so what sets them apart is no error.
-    strata = terms[:num_prior], terms[num_prior:]
-    error = np.sqrt(sum(len(part) * part.var() for part in strata)) / len(terms) / mean
+    # Within the prior's draws and within each piece's: their shares are fixed, so what sets them apart is no error.
+    strata = np.split(terms, np.cumsum(part_sizes)[:-1])
+    error = np.sqrt(sum(len(part) * part.var() for part in strata if len(part))) / len(terms) / mean
     size = terms.sum() ** 2 / (terms**2).sum()
     return float(highest + np.log(mean)), float(error), float(size), float(terms.max() / terms.sum())
 
