@@ -1,14 +1,18 @@
 """ABC ranked in strata: its time against its parts, its memory, and how it loses its way as data grow.
 
-Run: python benchmarks/abc.py            (both parts)
-     python benchmarks/abc.py speed      (3,000 data sets of n = 128 against 1,200,000 draws)
-     python benchmarks/abc.py accuracy   (n = 2, 8, 32, 128, 300 data sets a model)
+Run: python benchmarks/abc.py                      both parts
+     python benchmarks/abc.py speed                3,000 data sets of n = 128 against 1,200,000 draws
+     python benchmarks/abc.py accuracy             n = 2, 8, 32, 128, 300 data sets a model
+     python benchmarks/abc.py --out results.json   and write the numbers
 """
 
+import argparse
+import json
 import resource
-import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.stats import spearmanr
@@ -65,7 +69,7 @@ def observed_data(study: deepbf.studies.Study, size: int) -> np.ndarray:
     return np.concatenate([model.simulate(size, seed=1000 + k).data for k, model in enumerate(study.models)])
 
 
-def speed() -> None:
+def speed() -> dict[str, float]:
     study = deepbf.studies.load("data-1-i", num_obs=NUM_OBS)
     observed = observed_data(study, NUM_OBSERVED // 2)
     # Before and after: a shared machine drifts, and the whole run lies between the two.
@@ -86,9 +90,16 @@ def speed() -> None:
     print(f"  ratio                 {ratio:7.2f}     target {LARGEST_RATIO}: {verdict(bool(ratio <= LARGEST_RATIO))}")
     print(f"    against the fastest {total / sum(quick):7.2f}     unfair to the whole on a busy machine")
     print(f"  peak memory           {memory:7.2f} GB  target {LARGEST_MEMORY}: {verdict(memory < LARGEST_MEMORY)}")
+    return {
+        "simulation_seconds": float(mean[0]),
+        "product_seconds": float(mean[1]),
+        "abc_seconds": total,
+        "ratio": float(ratio),
+        "peak_memory_gb": memory,
+    }
 
 
-def accuracy() -> None:
+def accuracy() -> list[dict[str, float]]:
     print(
         f"Data 1 (i), {DATASETS_A_MODEL} data sets a model, {NUM_DRAWS} draws, nearest {NUM_KEPT}; "
         "log BF by ABC against exact"
@@ -97,6 +108,7 @@ def accuracy() -> None:
         f"  {'n':>4} {'mean |error|':>13} {'MSE':>9} {'MSE in range':>13} {'Spearman':>9} "
         f"{'reported error':>15} {'bounds':>7}"
     )
+    rows = []
     for num_obs in (2, 8, 32, 128):
         study = deepbf.studies.load("data-1-i", num_obs=num_obs)
         observed = observed_data(study, DATASETS_A_MODEL)
@@ -105,20 +117,40 @@ def accuracy() -> None:
         errors = result.log_bf - exact
         # What is left when the exact value, too, is kept in the range that 120 accepted draws can express.
         in_range = np.mean((result.log_bf - np.clip(exact, -LOG_RANGE, LOG_RANGE)) ** 2)
-        rank_correlation = spearmanr(result.log_bf, exact)[0]
+        rank_correlation: Any = spearmanr(result.log_bf, exact)[0]
+        row = {
+            "num_obs": num_obs,
+            "mean_absolute_error": float(np.abs(errors).mean()),
+            "mse": float(np.mean(errors**2)),
+            "mse_in_range": float(in_range),
+            "spearman": float(rank_correlation),
+            "mean_reported_error": float(result.log_bf_error.mean()),
+            "share_bounds": float(result.diagnostics["bound"].mean()),
+        }
+        rows.append(row)
         print(
-            f"  {num_obs:>4} {np.abs(errors).mean():>13.3f} {np.mean(errors**2):>9.3f} {in_range:>13.3f} "
-            f"{rank_correlation:>9.3f} "
-            f"{result.log_bf_error.mean():>15.3f} {result.diagnostics['bound'].mean():>7.1%}"
+            f"  {num_obs:>4} {row['mean_absolute_error']:>13.3f} {row['mse']:>9.3f} {in_range:>13.3f} "
+            f"{rank_correlation:>9.3f} {row['mean_reported_error']:>15.3f} {row['share_bounds']:>7.1%}"
         )
+    return rows
 
 
 def verdict(reached: bool) -> str:
     return "reached" if reached else "MISSED"
 
 
-PARTS = {"speed": speed, "accuracy": accuracy}
+PARTS: dict[str, Callable[[], Any]] = {"speed": speed, "accuracy": accuracy}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="which parts; both by default")
+    parser.add_argument("--out", type=Path, help="write the results as JSON")
+    arguments = parser.parse_args()
+    results = {part: PARTS[part]() for part in arguments.parts or PARTS}
+    if arguments.out:
+        arguments.out.write_text(json.dumps(results, indent=1) + "\n")
+
 
 if __name__ == "__main__":
-    for part in sys.argv[1:] or PARTS:
-        PARTS[part]()
+    main()

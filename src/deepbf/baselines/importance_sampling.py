@@ -115,8 +115,8 @@ def importance(
 ) -> BaselineResult:
     """Return log evidences by importance sampling, for models whose parameters lie in [0, 1].
 
-    The proposal is `prior_share` times the prior plus the rest times a Beta approximation of the posterior: a product of
-    Beta distributions with the posterior's means and variances or, where that is not enough, one for each of several
+    The proposal is `prior_share` times the prior plus the rest times a Beta approximation of the posterior: a product
+    of Beta distributions with the posterior's means and variances or, where that is not enough, one for each of several
     pieces of it. These come from rounds of importance sampling that move from the prior to the posterior by raising the
     likelihood to powers up to 1; fresh draws then give the estimate, so that it is unbiased for the evidence.
 

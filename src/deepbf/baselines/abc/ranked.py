@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +12,7 @@ from deepbf.baselines.abc.comparison import Comparison, compare
 from deepbf.baselines.abc.epsilon import accepted_result
 from deepbf.baselines.abc.evidence import count_labels
 from deepbf.baselines.abc.nearest import Nearest
+from deepbf.baselines.abc.screen import Hits
 from deepbf.baselines.abc.summaries import Summary
 from deepbf.baselines.result import BaselineResult
 from deepbf.models import Model
@@ -33,9 +34,9 @@ def abc_ranked(
 ) -> BaselineResult:
     """Return log evidences from the `num_kept` draws nearest to the observed data, and what was accepted.
 
-    The reference comes in strata of equal size, one in memory at a time (and one in the making). Of each stratum the
-    `kept_per_stratum` nearest draws are candidates; of all candidates the `num_kept` nearest are accepted. This is
-    Section S2 of *Deep Bayes Factors* (Kim and Rockova), with its numbers as defaults.
+    The reference comes in strata of equal size, one compared at a time while its neighbours are made and ranked. Of
+    each stratum the `kept_per_stratum` nearest draws are candidates; of all candidates the `num_kept` nearest are
+    accepted. This is Section S2 of *Deep Bayes Factors* (Kim and Rockova), with its numbers as defaults.
 
     Every stratum mixes the models in proportion to `prior_probs`, give or take one draw, in an order shuffled by the
     seed. Ties in distance go to the draw that comes first in that order, so to no model more than its share.
@@ -113,9 +114,16 @@ def rank(comparison: Comparison, kept_per_stratum: int, num_kept: int) -> tuple[
     nearest = Nearest(len(comparison.observed), num_kept)
     num_undefined = 0
     with comparison.screen() as screen:
+        running: Callable[[], Hits] | None = None
         for block in comparison.blocks():
-            nearest.add(screen.nearest(block, kept_per_stratum, nearest.thresholds))
+            following = screen.start_nearest(block, kept_per_stratum, nearest.thresholds)
+            # Ranked while the next stratum is compared, whose thresholds are then a little too high, and lose nothing.
+            if running is not None:
+                nearest.add(running())
+            running = following
             num_undefined += block.num_undefined
+        if running is not None:
+            nearest.add(running())
     nearest.merge()
     return nearest, num_undefined
 

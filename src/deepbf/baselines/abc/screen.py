@@ -8,6 +8,7 @@ so a draw within reach is always found; a few beyond it are found too, and exact
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -22,8 +23,8 @@ from threadpoolctl import threadpool_limits
 from deepbf.baselines.abc.reference import Stratum
 from deepbf.baselines.abc.ruler import Ruler
 
-# Products held at once: 2 MB, meant to stay in cache between the product and the comparison.
-_VALUES_PER_TILE = 2**19
+# Products held at once by a thread: 8 MB. Smaller tiles pack the draws for the product again and again.
+_VALUES_PER_TILE = 2**21
 # Values held at once while exact distances are computed: 512 KB. 8 MB took as long.
 _VALUES_PER_CHUNK = 2**16
 # Squared norms, in the ruler's unit, up to which single precision is trusted; its largest number is 3e38.
@@ -84,7 +85,8 @@ class Screen:
         self._columns[:, :-1] = centred
         self._unit = ruler.unit
         self._local = threading.local()
-        self._executor = ThreadPoolExecutor(_num_processors(), "deepbf-screen")
+        self._num_threads = _num_processors()
+        self._executor = ThreadPoolExecutor(self._num_threads, "deepbf-screen")
         self._limits = threadpool_limits(1, user_api="blas")
 
     def __enter__(self) -> Screen:
@@ -98,18 +100,18 @@ class Screen:
 
     def within(self, block: Block, thresholds: NDArray[np.float64]) -> Hits:
         """Return all pairs with a squared distance of at most the observed data set's threshold."""
-        return self._over_tiles(block, lambda tile: self._within_tile(tile, block, thresholds[tile]))
+        return self._start(block, lambda tile: self._within_tile(tile, block, thresholds[tile]))()
 
-    def nearest(self, block: Block, num_kept: int, thresholds: NDArray[np.float64]) -> Hits:
-        """Return, of the pairs within the thresholds, the `num_kept` nearest to each observed data set.
+    def start_nearest(self, block: Block, num_kept: int, thresholds: NDArray[np.float64]) -> Callable[[], Hits]:
+        """Start the search for the `num_kept` nearest to each observed data set among the pairs within the thresholds.
 
-        Ties go to the draw that comes first.
+        The function that comes back waits for them. Ties go to the draw that comes first.
         """
-        return self._over_tiles(block, lambda tile: self._nearest_in_tile(tile, block, num_kept, thresholds[tile]))
+        return self._start(block, lambda tile: self._nearest_in_tile(tile, block, num_kept, thresholds[tile]))
 
-    def _over_tiles(self, block: Block, search: Callable[[slice], Hits]) -> Hits:
+    def _start(self, block: Block, search: Callable[[slice], Hits]) -> Callable[[], Hits]:
         found = self._executor.map(search, self._tiles(block))
-        return join(list(found))
+        return lambda: join(list(found))
 
     def _nearest_in_tile(self, tile: slice, block: Block, num_kept: int, thresholds: NDArray[np.float64]) -> Hits:
         product = self._product(tile, block)
@@ -169,9 +171,13 @@ class Screen:
         return np.minimum(squared, np.finfo(np.float64).max, out=squared)
 
     def _tiles(self, block: Block) -> Iterator[slice]:
-        size = max(1, _VALUES_PER_TILE // max(1, len(block.columns)))
-        for start in range(0, len(self._points), size):
-            yield slice(start, min(start + size, len(self._points)))
+        """Yield equal shares of the observed data, as many as keep every thread busy, and none too large."""
+        num_observed = len(self._points)
+        num_tiles = -(-num_observed * len(block.columns) // _VALUES_PER_TILE)
+        num_tiles = min(num_observed, -(-num_tiles // self._num_threads) * self._num_threads)
+        ends = np.linspace(0, num_observed, max(1, num_tiles) + 1).round().astype(int).tolist()
+        for start, stop in itertools.pairwise(ends):
+            yield slice(start, stop)
 
 
 def join(parts: Sequence[Hits]) -> Hits:

@@ -33,7 +33,7 @@ def read_table_and_rank(comparison: Comparison, num_kept: int) -> tuple[Table, N
     blocks = []
     with comparison.screen() as screen:
         for block in comparison.blocks():
-            nearest.add(screen.nearest(block, num_kept, nearest.thresholds))
+            nearest.add(screen.start_nearest(block, num_kept, nearest.thresholds)())
             blocks.append(_light(block))
     nearest.merge()
     return _joined(blocks), nearest
