@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-slow lint types format bench bench-accuracy bench-overlap bench-evaluate clean
+.PHONY: help setup demo test test-fast test-slow lint types format bench bench-accuracy bench-overlap bench-evaluate bench-abc bench-bridge bench-trees clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,7 +44,7 @@ format: setup ## rewrite files in the house format
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: bench-accuracy bench-overlap bench-evaluate ## run every benchmark
+bench: bench-accuracy bench-overlap bench-evaluate bench-abc bench-bridge bench-trees ## run every benchmark
 
 bench-accuracy: setup ## error against the exact Bayes factor
 	$(BIN)/python benchmarks/accuracy.py
@@ -54,6 +54,15 @@ bench-overlap: setup ## simulating while training, against one after the other
 
 bench-evaluate: setup ## the speed of evaluating a trained estimator
 	$(BIN)/python benchmarks/evaluate.py
+
+bench-abc: setup ## ABC: time against its parts, and error against the exact Bayes factor
+	$(BIN)/python benchmarks/abc.py
+
+bench-bridge: setup ## bridge and warp bridge sampling against the closed form
+	$(BIN)/python benchmarks/bridge.py
+
+bench-trees: setup ## processing trees: importance sampling against adaptive integration
+	$(BIN)/python benchmarks/trees.py
 
 clean: ## remove .venv, builds and caches
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis

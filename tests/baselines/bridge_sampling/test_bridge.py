@@ -91,14 +91,13 @@ def test_the_reported_error_is_that_of_repeated_runs() -> None:
         return stats.t.logpdf(x[:, 0], 3)
 
     runs = [
-        bridge_evidence(stats.t.rvs(3, size=(1000, 1), random_state=seed), log_density, seed=seed)
-        for seed in range(100)
+        bridge_evidence(stats.t.rvs(3, size=(1000, 1), random_state=seed), log_density, seed=seed) for seed in range(50)
     ]
     errors = np.array([run.log_evidence[0] for run in runs])
     reported = np.sqrt(np.mean([run.error[0] ** 2 for run in runs]))
-    # The standard deviation of 100 runs is known to about 7%.
-    assert 0.7 < errors.std(ddof=1) / reported < 1.4
-    assert abs(errors.mean()) < 4 * errors.std(ddof=1) / 10
+    # The standard deviation of 50 runs is known to about 10%.
+    assert 0.65 < errors.std(ddof=1) / reported < 1.5
+    assert abs(errors.mean()) < 4 * errors.std(ddof=1) / np.sqrt(50)
 
 
 def test_correlated_draws_count_for_less() -> None:
@@ -159,14 +158,6 @@ def test_bounded_parameters_in_a_dict() -> None:
     log_gamma = np.log([24 / 2.0**5, 1 / 2.0**2])
     assert_allclose(result.log_bf, log_beta + log_gamma, atol=0.03)
     assert (np.abs(result.log_bf - log_beta - log_gamma) < 4 * result.log_bf_error).all()
-
-
-def test_the_same_seed_gives_the_same_numbers_and_swapping_flips_the_sign() -> None:
-    once = bridge([FREE_MEAN, ZERO_MEAN], DATA[:2], seed=1, **SMALL)
-    again = bridge([FREE_MEAN, ZERO_MEAN], DATA[:2], seed=1, **SMALL)
-    swapped = bridge([ZERO_MEAN, FREE_MEAN], DATA[:2], seed=2, **SMALL)
-    assert_allclose(once.log_bf, again.log_bf, rtol=0)
-    assert_allclose(swapped.log_bf, -once.log_bf, atol=0.02)
 
 
 def bad_model(**changes: Any) -> deepbf.Model:
