@@ -44,3 +44,8 @@ def test_every_promised_name_is_there() -> None:
 def test_an_unknown_name_says_what_there_is() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'bayes_factor'; it has Answer"):
         _ = deepbf.bayes_factor  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_a_study_is_loaded_and_run_without_the_neural_side() -> None:
+    loaded = modules_after("import deepbf\ndeepbf.studies.load('weapon-sum').models[0].simulate(4, seed=1)")
+    assert not loaded & {"jax", "equinox", "sklearn", "blackjax"}

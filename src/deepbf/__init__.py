@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from deepbf._version import __version__
 
 if TYPE_CHECKING:
-    from deepbf import studies
+    from deepbf import baselines, studies
     from deepbf.answer import Answer
     from deepbf.estimator import BayesFactor, load
     from deepbf.fitting import fit
@@ -23,6 +23,7 @@ __all__ = [
     "SimulationError",
     "Simulations",
     "__version__",
+    "baselines",
     "fit",
     "load",
     "studies",
@@ -31,6 +32,7 @@ __all__ = [
 # Names are looked up when first used: a worker process that only simulates never loads the neural side.
 _HOMES = {
     "Answer": "deepbf.answer",
+    "baselines": "deepbf.baselines",
     "BayesFactor": "deepbf.estimator",
     "Model": "deepbf.models",
     "ModelSet": "deepbf.models",
@@ -46,7 +48,7 @@ def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'deepbf' has no attribute {name!r}; it has {', '.join(sorted(_HOMES))}.")
     home = importlib.import_module(_HOMES[name])
-    return home if name == "studies" else getattr(home, name)
+    return home if name in ("baselines", "studies") else getattr(home, name)
 
 
 def __dir__() -> list[str]:

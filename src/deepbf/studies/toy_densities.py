@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaln, gammaln
@@ -102,8 +100,8 @@ def log_exponential_known_rate(params: None, data: ArrayLike, *, rate: float) ->
 
 def _namespace(values: Array) -> tuple[Any, Array]:
     """Return the library that made `values` (NumPy for lists and numbers), and `values` as its array of floats."""
-    if isinstance(values, jax.Array):
-        return jnp, values
+    if hasattr(values, "__array_namespace__") and not isinstance(values, np.ndarray | np.generic):
+        return values.__array_namespace__(), values
     # Float before any sum: integer sums of large counts would wrap around in silence.
     return np, np.asarray(values, dtype=np.float64)
 
@@ -120,4 +118,9 @@ def _count_and_sum(data: Array) -> tuple[int, Array]:
 
 def _log_factorials(data: Array) -> Array:
     xp, counts = _namespace(data)
-    return gammaln(counts + 1) if xp is np else jax.scipy.special.gammaln(counts + 1)
+    if xp is np:
+        return gammaln(counts + 1)
+    # Only whoever passes JAX arrays has loaded it: workers that simulate do not.
+    from jax.scipy.special import gammaln as jax_gammaln
+
+    return jax_gammaln(counts + 1)
