@@ -181,3 +181,38 @@ def test_bad_models_are_named(changes: dict[str, Any], message: str) -> None:
 def test_bad_arguments_are_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         importance([coin("a", 1, 1), coin("b", 2, 2)], [[3]], **arguments)
+
+
+def test_an_order_constraint_leaves_few_draws_in_the_support() -> None:
+    # Of three uniform probabilities one draw in six is in order; the density there is 6.
+    num_probs, num_trials = 3, 200
+    heads = np.array([60, 100, 150])
+
+    def draw_ordered(rng: np.random.Generator, size: int) -> np.ndarray:
+        return np.sort(rng.uniform(size=(size, num_probs)), axis=1)
+
+    def log_prior(probs: np.ndarray) -> np.ndarray:
+        ordered = (np.diff(probs, axis=1) > 0).all(axis=1) & (probs > 0).all(axis=1) & (probs < 1).all(axis=1)
+        return np.where(ordered, np.log(6.0), -np.inf)
+
+    def log_likelihood(probs: np.ndarray, data: np.ndarray) -> np.ndarray:
+        return (data * np.log(probs) + (num_trials - data) * np.log1p(-probs)).sum(axis=1)
+
+    ordered = Model(
+        "ordered",
+        prior=draw_ordered,
+        simulator=lambda rng, probs: rng.binomial(num_trials, probs),
+        log_prior=log_prior,
+        log_likelihood=log_likelihood,
+        transform="unit",
+    )
+    fair = Model(
+        "fair",
+        simulator=lambda rng, size: rng.binomial(num_trials, 0.5, (size, num_probs)),
+        log_likelihood=lambda params, data: np.zeros(len(data)),
+    )
+    result = importance([ordered, fair], heads, seed=1)
+    # The posteriors of the three hardly overlap, so that almost all of their product is in order.
+    exact = np.log(6.0) + betaln(heads + 1, num_trials - heads + 1).sum()
+    assert abs(result.log_bf[0] - exact) < 4 * result.log_bf_error[0] + 1e-3
+    assert result.log_bf_error[0] < 0.05

@@ -85,6 +85,14 @@ def test_transforms_that_do_not_fit(params: Any, transform: Any, message: str) -
         Unconstrained.fit(params, transform)
 
 
+def test_one_interval_serves_all_parameters_of_a_dict() -> None:
+    params = {"a": np.full(3, 0.5), 1: np.full(3, 0.25)}
+    space = Unconstrained.fit(params, (0, 1))
+    back, _ = space.to_params(space.to_real(space.flatten(params)))
+    assert_allclose(space.unflatten(back)[1], params[1])
+    assert Unconstrained.fit(params, {"a": None}).high.tolist() == [np.inf, np.inf]
+
+
 def test_a_model_refuses_an_unknown_transform() -> None:
     with pytest.raises(ValueError, match="transform of model 'coin' must be one of"):
         deepbf.Model("coin", simulator=lambda rng, size: np.zeros((size, 1)), transform="unti")

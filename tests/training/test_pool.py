@@ -119,6 +119,13 @@ def test_when_full_the_oldest_segments_are_overwritten() -> None:
     assert pool.num_rows == 20 * BATCH_SIZE
 
 
+def test_one_large_addition_overwrites_nothing_unread() -> None:
+    pool = make_pool(capacity_bytes=0, most_added=32 * BATCH_SIZE)
+    pool.add(numbered_rows(0, 32 * BATCH_SIZE))
+    drawn = draw_segments(pool, pool.num_new_steps())
+    assert set(drawn.ravel().tolist()) == set(range(32))
+
+
 def test_after_overwriting_members_still_own_half_each() -> None:
     pool = make_pool(capacity_bytes=0)
     for segment in range(21):

@@ -287,17 +287,19 @@ def _halves(points: Points, weights: Values, rows: NDArray[np.intp]) -> list[NDA
 
 def _next_power(log_weights: Values, log_likelihood: Values, power: float) -> float:
     """Return the largest power, up to 1, at which a fifth of the draws is effective, and never less than `power`."""
-    finite = np.maximum(log_likelihood, -1e300)
+    # Draws outside the support have no weight at any power; counted at power 0, they would look like a loss later on.
+    supported = log_likelihood > -np.inf
+    log_weights, log_likelihood = log_weights[supported], log_likelihood[supported]
     least = _ADAPT_SHARE * len(log_weights)
 
     def surplus(candidate: float) -> float:
-        return _effective_size(log_weights + candidate * finite) - least
+        return _effective_size(log_weights + candidate * log_likelihood) - least
 
     if surplus(1.0) >= 0:
         return 1.0
     # From a proposal that does not carry even the last power, creep on: its moments are still the best there are.
     if surplus(power) <= 0:
-        return min(1.0, 1.1 * power) if power > 0 else 1e-6
+        return min(1.0, 1.5 * power) if power > 0 else 1e-6
     return float(root_scalar(surplus, bracket=(power, 1.0), method="brentq", xtol=1e-12, rtol=1e-3).root)
 
 
@@ -328,7 +330,9 @@ def _summarise(log_terms: Values, part_sizes: NDArray[np.int64]) -> tuple[float,
     mean = terms.mean()
     # Within the prior's draws and within each piece's: their shares are fixed, so what sets them apart is no error.
     strata = np.split(terms, np.cumsum(part_sizes)[:-1])
-    error = np.sqrt(sum(len(part) * part.var() for part in strata if len(part))) / len(terms) / mean
+    # A part of one draw has no variance of its own, and all the more weight to be unsure of.
+    variances = [len(part) * part.var() if len(part) > 1 else float((part**2).sum()) for part in strata]
+    error = np.sqrt(sum(variances)) / len(terms) / mean
     size = terms.sum() ** 2 / (terms**2).sum()
     return float(highest + np.log(mean)), float(error), float(size), float(terms.max() / terms.sum())
 

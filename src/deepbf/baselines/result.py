@@ -45,7 +45,9 @@ class BaselineResult:
     @property
     def log_bf(self) -> NDArray[np.float64]:
         """Natural log Bayes factor of the first model over the second, one entry a data set."""
-        return self.log_evidence[:, 0] - self.log_evidence[:, 1]
+        # Data impossible under both models have no Bayes factor: nan.
+        with np.errstate(invalid="ignore"):
+            return self.log_evidence[:, 0] - self.log_evidence[:, 1]
 
     def posterior_probs(self, prior_probs: ArrayLike | None = None) -> NDArray[np.float64]:
         """Return the models' posterior probabilities, shape (data sets, K); equal prior probabilities if none given."""

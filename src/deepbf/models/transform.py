@@ -54,7 +54,7 @@ class Unconstrained:
         The interval of each flat coordinate, open; infinite where there is no bound.
     """
 
-    names: tuple[str, ...] | None
+    names: tuple[Any, ...] | None
     shapes: tuple[tuple[int, ...], ...]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
@@ -64,23 +64,25 @@ class Unconstrained:
         """Return the map for parameters laid out like `params`, an array or dict with a leading axis."""
         check_transform("transform", transform)
         if isinstance(params, Mapping):
-            names = tuple(str(name) for name in params)
-            if transform is not None and not isinstance(transform, Mapping | str):
+            names = tuple(params)
+            if isinstance(transform, list):
                 raise ValueError(
-                    f"transform must be one name or a dict for parameters {', '.join(names)}; received {transform!r}."
+                    f"transform must be one name or a dict for parameters {', '.join(map(str, names))}; received "
+                    f"{transform!r}."
                 )
             arrays = [np.asarray(params[name]) for name in names]
             if isinstance(transform, Mapping):
                 for name in transform:
-                    _checks.check_choice("a key of transform", name, names)
-                entries = [transform.get(name, "real") for name in names]
+                    if name not in names:
+                        _checks.check_choice("a key of transform", name, map(str, names))
+                entries = [transform.get(name) for name in names]
             else:
-                entries = [transform or "real"] * len(names)
+                entries = [transform] * len(names)
         else:
             names, arrays = None, [np.asarray(params)]
             if isinstance(transform, Mapping):
                 raise ValueError(f"transform is a dict, but the parameters are one array; received {transform!r}.")
-            entries = [transform or "real"]
+            entries = [transform]
         shapes = tuple(array.shape[1:] for array in arrays)
         intervals = [
             interval
@@ -145,4 +147,4 @@ def _intervals_of(entry: object, num_coordinates: int) -> Sequence[tuple[float, 
                 "or a single name for all."
             )
         return [interval_of(f"transform[{position}]", one) for position, one in enumerate(entry)]
-    return [interval_of("transform", entry)] * num_coordinates
+    return [interval_of("transform", "real" if entry is None else entry)] * num_coordinates

@@ -37,9 +37,12 @@ class Pool:
         rng: np.random.Generator,
         *,
         capacity_bytes: int = POOL_BYTES,
+        most_added: int = 0,
     ) -> None:
         segment_bytes = num_models * batch_size * width * 4
-        self._num_slots = max(2 * num_members, capacity_bytes // segment_bytes)
+        # Room for what is added at once and for what waits meanwhile, or new segments would overwrite unread ones.
+        fewest = 2 * num_members + 2 * -(-most_added // batch_size)
+        self._num_slots = max(fewest, capacity_bytes // segment_bytes)
         # Untouched pages cost nothing: memory grows as simulations arrive.
         self._slots = np.empty((num_models, self._num_slots, batch_size, width), np.float32)
         self._owners = half_of_members(num_members)

@@ -169,7 +169,10 @@ class Trainer:
         self._held_out = HeldOut(num_models)
         # Where every step takes fresh simulations, none is kept for long: memory never touched is time saved.
         capacity = FRESH_BYTES if budget.all_fresh else POOL_BYTES
-        self._pool = Pool(num_models, layout.width, batch_size, num_members, draw_rng, capacity_bytes=capacity)
+        self._pool = Pool(
+            num_models, layout.width, batch_size, num_members, draw_rng, capacity_bytes=capacity,
+            most_added=max(len(pilot.data[0]), PREPARE_ROWS // num_models),
+        )  # fmt: skip
         self._networks = FlatNetworks(init_ensemble(kind, layout, num_models, num_members, init_key))
         self._state = init_state(self._networks)
         self._block = make_block(self._networks, loss)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import deepbf
-from deepbf.baselines import normal_mean_log_bf
+from deepbf.baselines import integrate, normal_mean_log_bf
 from deepbf.baselines.bridge_sampling import bridge, bridge_evidence, warp_bridge
 from deepbf.baselines.bridge_sampling.iteration import solve_bridge
 from deepbf.baselines.result import BaselineResult
@@ -160,6 +160,44 @@ def test_bounded_parameters_in_a_dict() -> None:
     assert (np.abs(result.log_bf - log_beta - log_gamma) < 4 * result.log_bf_error).all()
 
 
+def test_whole_numbers_stay_whole_for_a_likelihood_that_indexes_with_them() -> None:
+    def log_likelihood(logit: Any, data: Any) -> Any:
+        log_probs = jnp.stack([-jnp.logaddexp(0.0, logit), -jnp.logaddexp(0.0, -logit)], axis=1)
+        return jnp.take_along_axis(log_probs, data, axis=1).sum(axis=1)
+
+    coin = deepbf.Model(
+        "coin",
+        prior=lambda rng, size: rng.normal(size=size),
+        simulator=lambda rng, logit: rng.binomial(1, 1 / (1 + np.exp(-logit[:, None])), (len(logit), 3)),
+        log_prior=log_normal,
+        log_likelihood=log_likelihood,
+    )
+    fair = deepbf.Model(
+        "fair",
+        simulator=lambda rng, size: rng.binomial(1, 0.5, (size, 3)),
+        log_likelihood=lambda params, data: np.full(len(data), 3 * np.log(0.5)),
+    )
+    data = np.array([[1, 1, 0]])
+    result = bridge([coin, fair], data, **SMALL)
+    assert_allclose(result.log_bf, integrate([coin, fair], data).log_bf, atol=0.02)
+
+
+def test_an_impossible_data_set_is_named() -> None:
+    bounded = deepbf.Model(
+        "bounded",
+        prior=lambda rng, size: rng.uniform(size=size),
+        simulator=lambda rng, top: rng.uniform(0, top[:, None], (len(top), 2)),
+        log_prior=lambda top: jnp.zeros_like(top),
+        log_likelihood=lambda top, data: jnp.where(data.max(axis=-1) < top, -2 * jnp.log(top), -jnp.inf),
+        transform="unit",
+    )
+    free = deepbf.Model(
+        "free", simulator=lambda rng, size: rng.uniform(0, 2, (size, 2)), log_likelihood=lambda _, d: np.zeros(len(d))
+    )
+    with pytest.raises(ValueError, match=r"observed data set 1 has likelihood 0 .* of model 'bounded'"):
+        bridge([bounded, free], [[0.1, 0.2], [0.1, 1.5]], **SMALL)
+
+
 def bad_model(**changes: Any) -> deepbf.Model:
     parts: dict[str, Any] = {
         "prior": draw_mean,
@@ -191,7 +229,9 @@ def test_bad_models_are_named(changes: dict[str, Any], kind: type[Exception], me
 @pytest.mark.parametrize(
     ("draws", "message"),
     [
-        (np.zeros((10, 1)), "draws holds 10 draws.*at least 100"),
+        (np.arange(10.0)[:, None], "draws holds 10 draws.*at least 100"),
+        (np.zeros((500, 1)), "a parameter that never changes"),
+        (np.random.default_rng(1).normal(size=(200, 3, 1)), "chains of 3 draws"),
         (np.zeros(500), r"draws must have shape \(draws, d\)"),
         (np.full((500, 1), np.nan), "draws has 500 of 500 values not finite"),
     ],

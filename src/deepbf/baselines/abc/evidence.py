@@ -3,7 +3,7 @@
 Of N_k draws of model k, a_k are accepted. The evidence of model k is in proportion to a_k / N_k. Half a draw is added
 to each a_k: then log(a_k + 1/2) is unbiased for the log of the expected count up to terms of second order (Anscombe,
 1956; 1 instead of 1/2 would pull the estimate to 0, and 0 would make it infinite). With k accepted in all and equal
-prior odds, the Bayes factor then lies in [1 / (2k + 1), 2k + 1]: the range [1/k, k] of the paper, within a factor of 2.
+prior odds, the Bayes factor then lies in [1 / (2k + 1), 2k + 1]; the paper's range is [1/k, k].
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ ADJUSTMENT = 0.5
 def log_evidence_from_counts(accepted: NDArray[np.int64], num_draws: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return log((a_k + 1/2) / N_k), shape (data sets, K).
 
-    `num_draws` holds the draws of each model, which are the prior odds actually simulated. A data set without any
-    accepted draw gets equal evidences: otherwise the prior odds alone would decide its Bayes factor.
+    `num_draws` holds the draws of each model, which are the prior odds actually simulated. Several models without
+    an accepted draw get equal evidences: otherwise the prior odds alone would decide between them.
     """
     log_rate = np.log(accepted + ADJUSTMENT) - np.log(num_draws)
-    return np.where(accepted.sum(axis=1, keepdims=True) > 0, log_rate, 0.0)
+    none = accepted == 0
+    shared = np.log(ADJUSTMENT) - np.log(num_draws.min())
+    return np.where(none & (none.sum(axis=1, keepdims=True) > 1), shared, log_rate)
 
 
 def log_bf_error_from_counts(accepted: NDArray[np.int64]) -> NDArray[np.float64]:

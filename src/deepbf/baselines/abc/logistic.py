@@ -24,6 +24,8 @@ from deepbf.models import Model
 # lost among hundreds of draws, and keeps the slopes finite where the models separate.
 _INVERSE_RIDGE = 1.0
 _MAX_ITERATIONS = 1000
+# A range of this share of a feature's size is rounding error.
+_LEAST_RANGE = 1e-12
 
 
 def abc_logistic(
@@ -111,10 +113,11 @@ class _Local(NamedTuple):
 
 
 class _Fit(NamedTuple):
-    """Log evidences of one fit, and whether its optimiser converged."""
+    """Log evidences of one fit, whether its optimiser converged, and the draws of each model that it gave weight."""
 
     log_evidence: NDArray[np.float64]
     converged: bool
+    counts: NDArray[np.int64]
 
 
 def _local_table(table: Table, nearest: Nearest, row: int) -> _Local:
@@ -147,7 +150,8 @@ def _fit(local: _Local, point: NDArray[np.float64], log_prior: NDArray[np.float6
         model = LogisticRegression(C=_INVERSE_RIDGE, max_iter=_MAX_ITERATIONS).fit(features, labels, weights)
         converged = bool(np.all(model.n_iter_ < _MAX_ITERATIONS))
         log_posterior[present] = _log_probs(model, target)
-    return _Fit(log_posterior - log_prior, converged)
+    counts = np.bincount(labels, minlength=len(log_prior))
+    return _Fit(log_posterior - log_prior, converged, counts)
 
 
 def _standardised(
@@ -155,10 +159,10 @@ def _standardised(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the kept points and the observed one with the kept ones' mean 0 and deviation 1."""
     centre, spread = points.mean(axis=0), points.std(axis=0)
-    # A feature that is constant among the kept draws tells nothing; its slope then stays 0.
-    safe = np.where(spread > 0, spread, 1.0)
-    target = np.where(spread > 0, (point - centre) / safe, 0.0)
-    return (points - centre) / safe, target
+    # A feature that is constant among the kept draws tells nothing; its deviation is rounding error, not always 0.
+    varies = np.ptp(points, axis=0) > _LEAST_RANGE * np.abs(points).max(axis=0)
+    safe = np.where(varies, spread, 1.0)
+    return np.where(varies, (points - centre) / safe, 0.0), np.where(varies, (point - centre) / safe, 0.0)
 
 
 def _log_probs(model: LogisticRegression, target: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -190,10 +194,12 @@ def _result(
     comparison: Comparison, table: Table, nearest: Nearest, fits: Sequence[_Fit], errors: NDArray[np.float64]
 ) -> BaselineResult:
     accepted = count_labels(nearest.labels, len(comparison.model_set))
-    bound = (accepted[:, :2] == 0).any(axis=1)
+    # A kernel gives no weight to the farthest draws, which with discrete data may be all of one model.
+    weighted = np.stack([fit.counts for fit in fits])
+    bound = (weighted[:, :2] == 0).any(axis=1)
     converged = np.array([fit.converged for fit in fits])
     # Halves without a model all repeat the same bound: the error is then at least that of the added half draw.
-    at_least = np.sqrt((1 / (accepted[:, :2] + ADJUSTMENT)).sum(axis=1))
+    at_least = np.sqrt((1 / (weighted[:, :2] + ADJUSTMENT)).sum(axis=1))
     squared = np.where(np.isfinite(nearest.squared), nearest.squared, 0.0)
     num_datasets = len(accepted)
     return BaselineResult(
@@ -220,8 +226,9 @@ def _warnings(bound: NDArray[np.bool_], converged: NDArray[np.bool_]) -> list[st
     warnings = []
     if bound.any():
         warnings.append(
-            f"one of the first two models has no draw among those kept for {bound.sum()} of {len(bound)} data sets: "
-            "their log Bayes factor is a bound that half a draw sets. Keep more draws, or simulate more."
+            f"one of the first two models has no draw of any weight among those kept for {bound.sum()} of "
+            f"{len(bound)} data sets: their log Bayes factor is a bound that half a draw sets. "
+            "Keep more draws, or simulate more."
         )
     if not converged.all():
         warnings.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -76,7 +77,7 @@ def _compare(
     _checks.check_count("num_chains", num_chains)
     seeds = np.random.SeedSequence(_checks.check_seed("seed", seed)).generate_state(len(model_set))
     check_densities(model_set)
-    data = np.asarray(check_observed(model_set, observed, seed=seed), dtype=np.float64)
+    data = check_observed(model_set, observed, seed=seed)
     # Log densities of a hundred observations in single precision would be off by as much as the error aimed at.
     with jax.enable_x64(True):
         densities = [
@@ -103,7 +104,7 @@ def _compare(
 
 
 def _bridged_evidence(
-    density: ModelDensity, data: NDArray[np.float64], num_draws: int, num_chains: int, seed: int, *, warp: bool
+    density: ModelDensity, data: NDArray[np.generic], num_draws: int, num_chains: int, seed: int, *, warp: bool
 ) -> Evidence:
     posterior = draw_posterior(density, data, num_draws=num_draws, num_chains=num_chains, seed=seed)
     observed = jnp.asarray(data)
@@ -111,18 +112,19 @@ def _bridged_evidence(
     at_points = jax.jit(
         lambda points: jax.lax.map(lambda args: jax.vmap(density, (0, None))(*args), (points, observed))
     )
-    return evidence_from_draws(
+    evidence = evidence_from_draws(
         posterior.draws, lambda points: np.asarray(at_points(jnp.asarray(points))), warp=warp, seed=seed
     )
+    return replace(evidence, num_divergent=posterior.num_divergent)
 
 
-def _known_evidence(model: Model, data: NDArray[np.float64]) -> Evidence:
+def _known_evidence(model: Model, data: NDArray[np.generic]) -> Evidence:
     """Return the evidence of a model without parameters: its likelihood, without error."""
     values = log_likelihood_without_params(model, data)
     zeros = np.zeros(len(data))
     return Evidence(
         values, zeros, np.ones(len(data), bool), zeros.astype(np.int64), zeros + np.inf, zeros + 1.0,
-        zeros.astype(np.int64),
+        zeros.astype(np.int64), zeros.astype(np.int64),
     )  # fmt: skip
 
 
@@ -133,6 +135,12 @@ def _warnings(names: Sequence[str], evidences: Sequence[Evidence]) -> list[str]:
         num_open = int((~evidence.converged).sum())
         if num_open:
             said.append(f"the bridge of {name} did not converge for {num_open} of {num_datasets} data sets; draw more")
+        num_divergent = int((evidence.num_divergent > 0).sum())
+        if num_divergent:
+            said.append(
+                f"the sampler of {name} diverged for {num_divergent} of {num_datasets} data sets; the posterior may "
+                "have corners that it cannot reach"
+            )
         num_apart = int((evidence.scale_reduction > LARGEST_SCALE_REDUCTION).sum())
         if num_apart:
             said.append(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from deepbf.baselines.bridge_sampling.log_density import ModelDensity
 
 NUM_WARM_UP = 500
-# Prior draws among which each chain picks its start, in proportion to their likelihood.
+# Prior draws among which each chain picks its start, in proportion to their posterior density.
 NUM_STARTS = 256
 # Data sets sampled together: enough to keep the processor busy, few enough for memory.
 DATASETS_AT_ONCE = 100
@@ -35,11 +35,14 @@ def import_blackjax() -> Any:
 
 
 def draw_posterior(
-    density: ModelDensity, observed: NDArray[np.float64], *, num_draws: int, num_chains: int, seed: int
+    density: ModelDensity, observed: NDArray[np.generic], *, num_draws: int, num_chains: int, seed: int
 ) -> PosteriorDraws:
     """Return draws from the posterior given each observed data set."""
     params = density.model.simulate(NUM_STARTS, seed).params
-    starts = jnp.asarray(density.space.to_real(density.space.flatten(params)))
+    real = density.space.to_real(density.space.flatten(params))
+    # A prior may reach so close to a bound that its draws are rounded onto it.
+    starts = jnp.asarray(real[np.isfinite(real).all(axis=1)])
+    check_possible(density, starts, observed)
     run = jax.jit(jax.vmap(_make_sampler(density, starts, num_draws, num_chains)))
     parts = []
     for begin in range(0, len(observed), DATASETS_AT_ONCE):
@@ -50,6 +53,18 @@ def draw_posterior(
     return PosteriorDraws(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
+def check_possible(density: ModelDensity, starts: jax.Array, observed: NDArray[np.generic]) -> None:
+    """Raise where a data set has likelihood 0 at every start: no chain could begin."""
+    at_starts = jax.jit(jax.vmap(density, (0, None)))
+    for index, data in enumerate(observed):
+        if not np.isfinite(np.asarray(at_starts(starts, jnp.asarray(data)))).any():
+            raise ValueError(
+                f"observed data set {index} has likelihood 0 at {len(starts)} draws from the prior of model "
+                f"{density.model.name!r}: it may be impossible under that model, and a Bayes factor infinite. Leave it "
+                "out, or check log_likelihood."
+            )
+
+
 def _make_sampler(density: ModelDensity, starts: jax.Array, num_draws: int, num_chains: int) -> Any:
     blackjax = import_blackjax()
 
@@ -58,7 +73,9 @@ def _make_sampler(density: ModelDensity, starts: jax.Array, num_draws: int, num_
             return density(real, data)
 
         start_key, warm_up_key, draw_key = jax.random.split(key, 3)
-        start = starts[jax.random.categorical(start_key, jax.vmap(log_density)(starts))]
+        log_densities = jax.vmap(log_density)(starts)
+        usable = jnp.where(jnp.isfinite(log_densities), log_densities, -jnp.inf)
+        start = starts[jax.random.categorical(start_key, usable)]
         # Its own record of every warm-up step would fill the memory.
         warm_up = blackjax.window_adaptation(blackjax.nuts, log_density, adaptation_info_fn=lambda *_: None)
         (state, tuned), _ = warm_up.run(warm_up_key, start, num_steps=NUM_WARM_UP)
@@ -85,8 +102,8 @@ def effective_draws(values: NDArray[np.float64]) -> NDArray[np.float64]:
     by_chain = jnp.moveaxis(jnp.asarray(values), 0, 2)
     sizes = np.asarray(blackjax.diagnostics.effective_sample_size(by_chain, chain_axis=0, sample_axis=1))
     sizes = sizes.reshape(len(values))
-    # Constant values have no error to divide; anticorrelated ones are not credited with more than they are.
-    return np.where(sizes > 0, np.clip(sizes, 1.0, num_draws), float(num_draws))
+    # Anticorrelated draws are not credited with more than they are, and chains that never moved with one.
+    return np.where(sizes > 0, np.clip(sizes, 1.0, num_draws), 1.0)
 
 
 def scale_reduction(values: NDArray[np.float64]) -> NDArray[np.float64]:
