@@ -11,7 +11,7 @@ from deepbf.models import Model, SimulationError
 from deepbf.models.model import write_seed
 
 # Data sets a model in a chunk. Small enough that a simulator of 0.1 s a data set yields a chunk in seconds; large
-# enough that seeding (about 20 microseconds) is lost in the time of drawing 64 data sets.
+# enough that seeding (about 20 microseconds) is lost in the time of drawing them.
 CHUNK_SIZE = 128
 
 Transform = Callable[[NDArray[np.generic]], NDArray[np.generic]]
