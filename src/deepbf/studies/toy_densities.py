@@ -14,15 +14,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaln, gammaln
 
-Array = Any
-"""A NumPy array, a JAX array or a number; results are of the same library as the parameters."""
+from deepbf.studies.array_library import Array, library_of, log_gamma_of
 
 _LOG_SQRT_2PI = 0.5 * np.log(2 * np.pi)
 
 
 def log_beta(probs: Array, *, shapes: tuple[float, float]) -> Array:
     """Return the log density of a Beta distribution."""
-    xp, probs = _namespace(probs)
+    xp, probs = library_of(probs)
     a, b = shapes
     inside, safe = _restrict(xp, probs, (probs > 0) & (probs < 1), 0.5)
     return xp.where(inside, (a - 1) * xp.log(safe) + (b - 1) * xp.log1p(-safe) - float(betaln(a, b)), -xp.inf)
@@ -30,7 +29,7 @@ def log_beta(probs: Array, *, shapes: tuple[float, float]) -> Array:
 
 def log_gamma(values: Array, *, shape_and_rate: tuple[float, float]) -> Array:
     """Return the log density of a Gamma distribution given by its shape and rate."""
-    xp, values = _namespace(values)
+    xp, values = library_of(values)
     shape, rate = shape_and_rate
     inside, safe = _restrict(xp, values, values > 0, 1.0)
     constant = float(shape * np.log(rate) - gammaln(shape))
@@ -39,20 +38,20 @@ def log_gamma(values: Array, *, shape_and_rate: tuple[float, float]) -> Array:
 
 def log_normal(values: Array, *, mean: float, scale: float) -> Array:
     """Return the log density of a normal distribution."""
-    _, values = _namespace(values)
+    _, values = library_of(values)
     return -0.5 * ((values - mean) / scale) ** 2 - float(np.log(scale) + _LOG_SQRT_2PI)
 
 
 def log_normal_pair(values: Array, *, means: tuple[float, float], scale: float) -> Array:
     """Return the log density of two independent normals; `values` has shape (..., 2)."""
-    _, values = _namespace(values)
+    _, values = library_of(values)
     first, second = means
     return log_normal(values[..., 0], mean=first, scale=scale) + log_normal(values[..., 1], mean=second, scale=scale)
 
 
 def log_negative_binomial(probs: Array, data: ArrayLike) -> Array:
     """Return the log probability of counts of failures before the first success."""
-    xp, probs = _namespace(probs)
+    xp, probs = library_of(probs)
     num_obs, total = _count_and_sum(data)
     inside, safe = _restrict(xp, probs, (probs > 0) & (probs < 1), 0.5)
     return xp.where(inside, num_obs * xp.log(safe) + total * xp.log1p(-safe), -xp.inf)
@@ -60,17 +59,17 @@ def log_negative_binomial(probs: Array, data: ArrayLike) -> Array:
 
 def log_poisson(rates: Array, data: ArrayLike) -> Array:
     """Return the log probability of Poisson counts."""
-    xp, rates = _namespace(rates)
+    xp, rates = library_of(rates)
     num_obs, total = _count_and_sum(data)
-    log_factorials = _log_factorials(data).sum(axis=-1)
+    log_factorials = log_gamma_of(library_of(data)[1] + 1).sum(axis=-1)
     inside, safe = _restrict(xp, rates, rates > 0, 1.0)
     return xp.where(inside, total * xp.log(safe) - num_obs * safe - log_factorials, -xp.inf)
 
 
 def log_normal_mixture(means: Array, data: ArrayLike, *, scale: float) -> Array:
     """Return the log density of data from an equal mixture of two normals; `means` has shape (..., 2)."""
-    xp, means = _namespace(means)
-    _, values = _namespace(data)
+    xp, means = library_of(means)
+    _, values = library_of(data)
     first = log_normal(values - means[..., :1], mean=0.0, scale=scale)
     second = log_normal(values - means[..., 1:], mean=0.0, scale=scale)
     return (xp.logaddexp(first, second) - float(np.log(2))).sum(axis=-1)
@@ -78,14 +77,14 @@ def log_normal_mixture(means: Array, data: ArrayLike, *, scale: float) -> Array:
 
 def log_normal_sample(means: Array, data: ArrayLike, *, scale: float) -> Array:
     """Return the log density of independent normal data; `means` has shape (...)."""
-    _, means = _namespace(means)
-    _, values = _namespace(data)
+    _, means = library_of(means)
+    _, values = library_of(data)
     return log_normal(values - means[..., None], mean=0.0, scale=scale).sum(axis=-1)
 
 
 def log_exponential(rates: Array, data: ArrayLike) -> Array:
     """Return the log density of exponential waiting times."""
-    xp, rates = _namespace(rates)
+    xp, rates = library_of(rates)
     num_obs, total = _count_and_sum(data)
     inside, safe = _restrict(xp, rates, rates > 0, 1.0)
     return xp.where(inside, num_obs * xp.log(safe) - safe * total, -xp.inf)
@@ -98,29 +97,11 @@ def log_exponential_known_rate(params: None, data: ArrayLike, *, rate: float) ->
     return num_obs * np.log(rate) - rate * total
 
 
-def _namespace(values: Array) -> tuple[Any, Array]:
-    """Return the library that made `values` (NumPy for lists and numbers), and `values` as its array of floats."""
-    if hasattr(values, "__array_namespace__") and not isinstance(values, np.ndarray | np.generic):
-        return values.__array_namespace__(), values
-    # Float before any sum: integer sums of large counts would wrap around in silence.
-    return np, np.asarray(values, dtype=np.float64)
-
-
 def _restrict(xp: Any, params: Array, inside: Array, replacement: float) -> tuple[Array, Array]:
     """Return `inside`, and `params` with what lies outside replaced, so that no logarithm or gradient of it is nan."""
     return inside, xp.where(inside, params, replacement)
 
 
 def _count_and_sum(data: Array) -> tuple[int, Array]:
-    _, values = _namespace(data)
+    _, values = library_of(data)
     return values.shape[-1], values.sum(axis=-1)
-
-
-def _log_factorials(data: Array) -> Array:
-    xp, counts = _namespace(data)
-    if xp is np:
-        return gammaln(counts + 1)
-    # Only whoever passes JAX arrays has loaded it: workers that simulate do not.
-    from jax.scipy.special import gammaln as jax_gammaln
-
-    return jax_gammaln(counts + 1)

@@ -10,18 +10,16 @@ person, six numbers of correct answers. Functions are functions of a module, so 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
+
+from deepbf.studies.array_library import Array, library_of, log_gamma_of
 
 CELLS = ("white tool", "white gun", "black tool", "black gun", "neutral tool", "neutral gun")
 NUM_CELLS = len(CELLS)
 NUM_PARAMS = 3
-
-Array = Any
-"""A NumPy array or a JAX array, traced or not."""
 
 
 class LogProbs(NamedTuple):
@@ -38,7 +36,7 @@ def uniform_prior(rng: np.random.Generator, size: int) -> NDArray[np.float64]:
 
 def log_uniform_prior(params: Array) -> Array:
     """Return 0 inside the open unit cube and -inf outside; `params` has shape (..., 3)."""
-    xp, params = _namespace(params)
+    xp, params = library_of(params)
     inside = ((params > 0) & (params < 1)).all(axis=-1)
     return xp.where(inside, 0.0, -xp.inf)
 
@@ -48,7 +46,7 @@ def log_probs_pd(a: Array, b: Array, c: Array) -> LogProbs:
 
     Wrong answers are products, so their logarithms are sums that stay exact where the probability vanishes.
     """
-    xp, _ = _namespace(a)
+    xp, _ = library_of(a)
     not_a, not_b, not_c = 1 - a, 1 - b, 1 - c
     # The answer where control fails: the prime's own, or else a guess.
     tool_after_a, gun_after_a = a + not_a * b, a + not_a * not_b
@@ -75,7 +73,7 @@ def log_probs_pd(a: Array, b: Array, c: Array) -> LogProbs:
 
 def log_probs_stroop(a: Array, b: Array, c: Array) -> LogProbs:
     """Return the log probabilities of the Stroop tree."""
-    xp, _ = _namespace(a)
+    xp, _ = library_of(a)
     not_a, not_b, not_c = 1 - a, 1 - b, 1 - c
     # The answer where the prime has no effect: control's, or else a guess.
     tool, gun = c + not_c * b, c + not_c * not_b
@@ -133,9 +131,9 @@ def log_likelihood_sum(params: Array, data: Array, *, tree: str) -> Array:
 
     `params` has shape (..., 3) and `data` (..., 12); their leading axes broadcast. Either may be a JAX array.
     """
-    xp, data = _namespace(data)
+    _, data = library_of(data)
     correct, wrong = data[..., :NUM_CELLS], data[..., NUM_CELLS:]
-    return _log_counts(params, correct, wrong, tree=tree) + _log_binomials(xp, correct, wrong).sum(axis=-1)
+    return _log_counts(params, correct, wrong, tree=tree) + _log_binomials(correct, wrong).sum(axis=-1)
 
 
 def log_likelihood_full(params: Array, data: Array, *, tree: str, num_trials: int) -> Array:
@@ -143,9 +141,9 @@ def log_likelihood_full(params: Array, data: Array, *, tree: str, num_trials: in
 
     `params` has shape (..., 3) and `data` (..., num_people, 6); their leading axes broadcast. Either may be of JAX.
     """
-    xp, data = _namespace(data)
+    _, data = library_of(data)
     wrong = num_trials - data
-    log_binomials = _log_binomials(xp, data, wrong).sum(axis=(-2, -1))
+    log_binomials = _log_binomials(data, wrong).sum(axis=(-2, -1))
     return _log_counts(params, data.sum(axis=-2), wrong.sum(axis=-2), tree=tree) + log_binomials
 
 
@@ -180,13 +178,13 @@ class TreeDensity:
 
 def sum_over_people(data: Array, *, num_trials: int) -> Array:
     """Return the twelve counts of "sum", shape (..., 12), from one row a person, shape (..., num_people, 6)."""
-    xp, data = _namespace(data)
+    xp, data = library_of(data)
     return xp.concatenate([data.sum(axis=-2), (num_trials - data).sum(axis=-2)], axis=-1)
 
 
 def _log_counts(params: Array, correct: Array, wrong: Array, *, tree: str) -> Array:
     """Return the log probability of the counts, binomial coefficients aside; -inf outside the open unit cube."""
-    xp, params = _namespace(params)
+    xp, params = library_of(params)
     inside = ((params > 0) & (params < 1)).all(axis=-1)
     # Replaced outside, so that no logarithm and no gradient of it is nan.
     safe = xp.where(inside[..., None], params, 0.5)
@@ -197,15 +195,5 @@ def _log_counts(params: Array, correct: Array, wrong: Array, *, tree: str) -> Ar
     return xp.where(inside, total, -xp.inf)
 
 
-def _log_binomials(xp: Any, correct: Array, wrong: Array) -> Array:
-    if xp is np:
-        log_gamma_fn = gammaln
-    else:
-        from jax.scipy.special import gammaln as log_gamma_fn
-    return log_gamma_fn(correct + wrong + 1.0) - log_gamma_fn(correct + 1.0) - log_gamma_fn(wrong + 1.0)
-
-
-def _namespace(values: Array) -> tuple[Any, Array]:
-    """Return the library that made `values` (NumPy for lists and numbers), and `values` as its array."""
-    array: Array = values if hasattr(values, "__array_namespace__") else np.asarray(values)
-    return array.__array_namespace__(), array
+def _log_binomials(correct: Array, wrong: Array) -> Array:
+    return log_gamma_of(correct + wrong + 1.0) - log_gamma_of(correct + 1.0) - log_gamma_of(wrong + 1.0)
