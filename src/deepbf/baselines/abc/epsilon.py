@@ -8,13 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deepbf import _checks
+from deepbf.baselines.abc.accepted import accepted_result
 from deepbf.baselines.abc.comparison import Comparison, compare
-from deepbf.baselines.abc.evidence import (
-    acceptance_warnings,
-    log_bf_error_from_counts,
-    log_evidence_from_counts,
-    undefined_warnings,
-)
 from deepbf.baselines.abc.screen import Hits
 from deepbf.baselines.abc.summaries import Summary
 from deepbf.baselines.result import BaselineResult
@@ -86,35 +81,6 @@ def abc_epsilon(
         np.where(accepted.sum(axis=1) > 0, largest, np.nan),
         num_undefined,
         "Raise epsilon, simulate more, or compare fewer summaries.",
-    )
-
-
-def accepted_result(
-    method: str,
-    comparison: Comparison,
-    accepted: NDArray[np.int64],
-    largest_distance: NDArray[np.float64],
-    num_undefined: int,
-    next_step: str,
-) -> BaselineResult:
-    """Return the result that counts of accepted draws give; `next_step` ends the warnings."""
-    num_datasets = len(accepted)
-    return BaselineResult(
-        method=method,
-        names=comparison.model_set.names,
-        log_evidence=log_evidence_from_counts(accepted, comparison.num_draws),
-        log_bf_error=log_bf_error_from_counts(accepted),
-        diagnostics={
-            "accepted": accepted,
-            "largest_distance": largest_distance,
-            "num_draws": np.tile(comparison.num_draws, (num_datasets, 1)),
-            "num_undefined": np.full(num_datasets, num_undefined),
-            "bound": (accepted[:, :2] == 0).any(axis=1),
-        },
-        warnings=(
-            *acceptance_warnings(accepted, next_step),
-            *undefined_warnings(num_undefined, int(comparison.num_draws.sum())),
-        ),
     )
 
 

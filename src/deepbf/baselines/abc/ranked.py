@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deepbf import _checks
+from deepbf.baselines.abc.accepted import accepted_result
 from deepbf.baselines.abc.comparison import Comparison, compare
-from deepbf.baselines.abc.epsilon import accepted_result
 from deepbf.baselines.abc.evidence import count_labels
 from deepbf.baselines.abc.nearest import Nearest
 from deepbf.baselines.abc.screen import Hits
