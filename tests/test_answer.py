@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepbf import Answer
-from deepbf.answer import strength_on_jeffreys_scale, write_odds, write_prob
+from deepbf._jeffreys import strength_on_jeffreys_scale
+from deepbf.answer import write_odds, write_prob
 
 
 def answer(log_bf: float, **changes: Any) -> Answer:

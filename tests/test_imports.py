@@ -12,16 +12,18 @@ PACKAGE = ROOT / "src" / "deepbf"
 
 # A room is a module or a folder directly inside src/deepbf; beside it stand the rooms it may import.
 # A room may always import itself.  "__init__" is the package's own front door, `import deepbf`.
-FLOOR = {"_checks", "_numerics", "_version"}
+FLOOR = {"_checks", "_files", "_jeffreys", "_numerics", "_version"}
 LEARNING = {"networks", "losses", "standardise"}
 ESTIMATION = FLOOR | LEARNING | {"models", "simulation", "training", "answer", "estimator"}
-RESULTS = {"evaluation", "plots"}
+RESULTS = {"evaluation", "evaluating", "plots"}
 STUDIED = ESTIMATION | RESULTS | {"fitting", "baselines", "variants", "criticism"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "_checks": set(),
     "_version": set(),
     "_numerics": {"_checks"},
+    "_files": set(),
+    "_jeffreys": set(),
     "models": FLOOR,
     "simulation": FLOOR | {"models"},
     "networks": FLOOR,
@@ -30,7 +32,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "training": FLOOR | LEARNING | {"models", "simulation"},
     # Plain data, below the estimator that builds it.
     "answer": FLOOR | {"plots"},
-    "estimator": (ESTIMATION | {"evaluation"}) - {"estimator"},
+    "estimator": (ESTIMATION | {"evaluation", "evaluating"}) - {"estimator"},
+    # Simulates, asks estimators of any kind, and hands the arrays to evaluation.
+    "evaluating": FLOOR | {"models", "simulation", "evaluation"},
     # The one call that puts training and estimator together.
     "fitting": ESTIMATION,
     "variants": ESTIMATION | RESULTS,

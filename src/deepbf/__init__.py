@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from deepbf._version import __version__
 
 if TYPE_CHECKING:
-    from deepbf import baselines, studies
+    from deepbf import baselines, evaluation, plots, studies
     from deepbf.answer import Answer
     from deepbf.estimator import BayesFactor, load
+    from deepbf.evaluating import evaluate
+    from deepbf.evaluation import Evaluation
     from deepbf.fitting import fit
     from deepbf.models import Model, ModelSet, SimulationError, Simulations
 
@@ -18,14 +20,18 @@ if TYPE_CHECKING:
 __all__ = [
     "Answer",
     "BayesFactor",
+    "Evaluation",
     "Model",
     "ModelSet",
     "SimulationError",
     "Simulations",
     "__version__",
     "baselines",
+    "evaluate",
+    "evaluation",
     "fit",
     "load",
+    "plots",
     "studies",
 ]
 
@@ -34,12 +40,16 @@ _HOMES = {
     "Answer": "deepbf.answer",
     "baselines": "deepbf.baselines",
     "BayesFactor": "deepbf.estimator",
+    "Evaluation": "deepbf.evaluation",
     "Model": "deepbf.models",
     "ModelSet": "deepbf.models",
     "SimulationError": "deepbf.models",
     "Simulations": "deepbf.models",
+    "evaluate": "deepbf.evaluating",
+    "evaluation": "deepbf.evaluation",
     "fit": "deepbf.fitting",
     "load": "deepbf.estimator",
+    "plots": "deepbf.plots",
     "studies": "deepbf.studies",
 }
 
@@ -48,7 +58,7 @@ def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'deepbf' has no attribute {name!r}; it has {', '.join(sorted(_HOMES))}.")
     home = importlib.import_module(_HOMES[name])
-    return home if name in ("baselines", "studies") else getattr(home, name)
+    return home if home.__name__ == f"deepbf.{name}" else getattr(home, name)
 
 
 def __dir__() -> list[str]:

@@ -6,26 +6,7 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-# Jeffreys (1961, appendix B): half-units of log10, each with his own words.
-JEFFREYS_SCALE = (
-    (0.5, "barely worth mentioning"),
-    (1.0, "substantial"),
-    (1.5, "strong"),
-    (2.0, "very strong"),
-    (math.inf, "decisive"),
-)
-
-
-def strength_on_jeffreys_scale(log_bf: float) -> str:
-    """Return Jeffreys' words for a Bayes factor of this size, whichever model it favours.
-
-    Examples
-    --------
-    >>> strength_on_jeffreys_scale(-2.09)
-    'substantial'
-    """
-    size = abs(log_bf) / math.log(10)
-    return next(words for bound, words in JEFFREYS_SCALE if size < bound)
+from deepbf._jeffreys import strength_on_jeffreys_scale
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,7 @@ def fit(
     seed = _checks.check_seed("seed", seed)
 
     def as_estimator(trained: TrainedEnsemble) -> BayesFactor:
-        return BayesFactor(model_set.names, model_set.prior_probs, structure, network, trained)
+        return BayesFactor(model_set.names, model_set.prior_probs, structure, network, trained, model_set.models)
 
     try:
         trained = train(

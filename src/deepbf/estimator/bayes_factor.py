@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import equinox as eqx
 import jax
@@ -16,8 +18,13 @@ from scipy.stats import t as student_t
 from deepbf import _checks
 from deepbf._numerics import log_evidence, log_posterior_probs, log_ratio
 from deepbf.answer import Answer
+from deepbf.models import Model, ModelSet
 from deepbf.networks.ensemble import compile_evaluation, ensemble_log_odds, in_batches
 from deepbf.training import TrainedEnsemble, TrainingRecord
+
+if TYPE_CHECKING:
+    from deepbf.evaluating import LogBf
+    from deepbf.evaluation import Evaluation
 
 # Two compiled sizes: one that answers a single data set at once, one that keeps the processor busy for thousands.
 FEW_DATASETS = 16
@@ -32,7 +39,7 @@ FEWEST_FAR_OUT = 1000
 class BayesFactor:
     """A trained estimator of the Bayes factors among a set of models.
 
-    Get one from `deepbf.fit` or `deepbf.load`. It holds names and weights, not the models themselves.
+    Get one from `deepbf.fit` or `deepbf.load`.
 
     Parameters
     ----------
@@ -44,6 +51,9 @@ class BayesFactor:
         How data are laid out, and the architecture, by name.
     ensemble
         The trained map.
+    models
+        The models of the fit, for `evaluate`. They are Python functions, so a file does not hold them: None after
+        `deepbf.load`.
     """
 
     names: tuple[str, ...]
@@ -51,6 +61,7 @@ class BayesFactor:
     structure: str
     network: str
     ensemble: TrainedEnsemble
+    models: tuple[Model, ...] | None = field(default=None, repr=False, compare=False)
 
     @property
     def data_shape(self) -> tuple[int, ...]:
@@ -128,6 +139,63 @@ class BayesFactor:
             warnings=self._warnings(members, error),
         )
 
+    def evaluate(
+        self,
+        num_datasets: int = 1500,
+        *,
+        models: Sequence[Model] | None = None,
+        exact: LogBf | None = None,
+        observed: ArrayLike | None = None,
+        model: int | str = 0,
+        over: int | str = 1,
+        prior_probs: ArrayLike | None = None,
+        num_replicates: int = 1000,
+        executor: Executor | None = None,
+        seed: int = 0,
+        progress: bool = True,
+    ) -> Evaluation:
+        """Return how good this estimator is, on fresh simulations of two of its models.
+
+        Parameters
+        ----------
+        num_datasets
+            Data sets simulated from each of the two models.
+        models
+            All models of the fit, in its order: needed for a loaded estimator, whose file does not hold them.
+        exact
+            Maps data sets along a leading axis to exact log Bayes factors of `model` over `over`, where known.
+        observed
+            One observed data set, for its surprise.
+        model, over
+            Which of the models, by name or number; the first two by default.
+        prior_probs
+            Prior probabilities of all models; those of the fit by default. Between two of them, their ratio counts.
+        num_replicates, executor, seed, progress
+            As in `deepbf.evaluate`, which compares several estimators.
+        """
+        # The toolkit brings xarray and scikit-learn along; a comparison should not wait for them.
+        from deepbf.evaluating import evaluate
+
+        first, second = self._model_index("model", model), self._model_index("over", over)
+        if first == second:
+            raise ValueError(f"model and over must differ; both are {self.names[first]!r}.")
+        pair = [self._models_of_fit(models)[k] for k in (first, second)]
+        prior = self._prior(prior_probs)[[first, second]]
+        if observed is not None:
+            self._check_data("observed", observed)
+        return evaluate(
+            pair,
+            {"deepbf": lambda data: self.log_bf(data, first, second)},
+            exact=exact,
+            observed=observed,
+            num_datasets=num_datasets,
+            prior_probs=prior / prior.sum(),
+            num_replicates=num_replicates,
+            executor=executor,
+            seed=seed,
+            progress=progress,
+        )
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the estimator to one file: weights and JSON, nothing that runs when loaded."""
         from deepbf.estimator.storage import save
@@ -185,6 +253,23 @@ class BayesFactor:
 
     def _prior(self, prior_probs: ArrayLike | None) -> NDArray[np.float64]:
         return self.prior_probs if prior_probs is None else _checks.check_probs("prior_probs", prior_probs, self.names)
+
+    def _models_of_fit(self, models: Sequence[Model] | None) -> tuple[Model, ...]:
+        """Return the models to simulate from: those given, if their names are those of the fit."""
+        if models is None:
+            if self.models is None:
+                raise ValueError(
+                    "models are needed to simulate, and an estimator's file does not hold them; pass models=[...], "
+                    f"those of the fit: {', '.join(self.names)}."
+                )
+            return self.models
+        given = ModelSet.of(models)
+        if given.names != self.names:
+            raise ValueError(
+                f"models must be those of the fit, in its order: {', '.join(self.names)}; "
+                f"received {', '.join(given.names)}."
+            )
+        return given.models
 
     def _warnings(self, members: NDArray[np.float64], error: float | None) -> tuple[str, ...]:
         said = []

@@ -21,6 +21,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
 from deepbf import _checks
+from deepbf._files import write_whole
 from deepbf._version import __version__
 from deepbf.estimator.bayes_factor import BayesFactor
 from deepbf.networks import NETWORKS, AbstractNetwork, AbstractPreparation, InputLayout
@@ -67,11 +68,7 @@ def save(estimator: BayesFactor, path: str | os.PathLike[str]) -> None:
         "header": json.dumps(header),
     }
     content = to_bytes({name: np.array(array, order="C") for name, array in arrays.items()}, metadata)
-    target = Path(path)
-    # A crash while writing must not leave half a file under the final name.
-    unfinished = target.with_name(target.name + ".unfinished")
-    unfinished.write_bytes(content)
-    os.replace(unfinished, target)
+    write_whole(path, content)
 
 
 def load(path: str | os.PathLike[str]) -> BayesFactor:

@@ -1,0 +1,173 @@
+"""evaluate: simulate afresh, ask every estimator, measure; one call for neural estimators, baselines and your own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from rich.progress import Progress
+
+from deepbf import _checks
+from deepbf.evaluation import Evaluation, measure
+from deepbf.models import Model, ModelSet
+from deepbf.simulation import CHUNK_SIZE, SimulationStream
+
+# Mixed into the seed, so that a fit and an evaluation given the same one never see the same simulations.
+SEED_OF_EVALUATION = 0x5EED
+
+# From data sets along a leading axis to natural log Bayes factors, first model over second.
+LogBf = Callable[[NDArray[np.generic]], ArrayLike]
+
+
+def evaluate(
+    models: Sequence[Model],
+    estimators: Mapping[str, Any],
+    *,
+    exact: LogBf | None = None,
+    observed: ArrayLike | None = None,
+    num_datasets: int = 1500,
+    prior_probs: ArrayLike | None = None,
+    num_replicates: int = 1000,
+    executor: Executor | None = None,
+    seed: int = 0,
+    progress: bool = True,
+) -> Evaluation:
+    """Return how good estimators of the Bayes factor of two models are, side by side on the same fresh simulations.
+
+    Parameters
+    ----------
+    models
+        The two models, in the order that gives every Bayes factor its direction.
+    estimators
+        By name, anything that maps data sets along a leading axis to natural log Bayes factors of the first model over
+        the second: a trained `BayesFactor`, or a function, such as
+        ``lambda data: baselines.abc_ranked(models, data).log_bf``.
+    exact
+        The exact log Bayes factor, a function of the same kind, where it is known.
+    observed
+        One observed data set, for its surprise.
+    num_datasets
+        Data sets simulated from each model; 1,500 as in the paper's Section 5.
+    prior_probs
+        Prior probabilities of the models; equal by default.
+    num_replicates
+        Bootstrap replicates behind every error.
+    executor
+        Any `concurrent.futures.Executor` to simulate on; one background thread by default.
+    seed
+        The same seed gives the same simulations. They are never those of a fit, even with its seed.
+    progress
+        Whether to show a progress bar.
+
+    Examples
+    --------
+    >>> import deepbf
+    >>> study = deepbf.studies.load("data-3", num_obs=8)
+    >>> found = deepbf.evaluate(study.models, {"half": lambda data: 0.5 * study.exact_log_bf(data)},
+    ...                         exact=study.exact_log_bf, num_datasets=200, progress=False)
+    >>> found.estimators, found.value("spearman")
+    (('half',), 1.0)
+    """
+    model_set = ModelSet.of(models, prior_probs)
+    if len(model_set) != 2:
+        raise ValueError(
+            f"models must be two models, whose Bayes factor is evaluated; received {len(model_set)}: "
+            f"{', '.join(model_set.names)}. Pass two of them."
+        )
+    asked = check_estimators(estimators)
+    if exact is not None and not callable(exact):
+        raise TypeError(f"exact must be a function from data sets to log Bayes factors; received {exact!r}.")
+    num_datasets = _checks.check_count("num_datasets", num_datasets, least=2)
+    num_replicates = _checks.check_count("num_replicates", num_replicates, least=2)
+    seed = _checks.check_seed("seed", seed)
+    observed_log_bfs = None if observed is None else ask_about_observed(asked, observed, model_set.models[0])
+    with Progress(disable=not progress, transient=True) as bar:
+        data = simulate_afresh(model_set.models, num_datasets, seed, executor, bar)
+        log_bfs = {name: ask(name, log_bf, data, bar) for name, log_bf in asked.items()}
+        truth = None if exact is None else ask("exact", exact, data, bar)
+        task = bar.add_task("measuring", total=None)
+        evaluation = measure(
+            log_bfs,
+            exact=truth,
+            names=model_set.names,
+            prior_probs=model_set.prior_probs,
+            observed=observed_log_bfs,
+            num_replicates=num_replicates,
+            seed=seed,
+        )
+        bar.remove_task(task)
+    evaluation.results.attrs["simulation_seed"] = seed
+    return evaluation
+
+
+def check_estimators(estimators: Mapping[str, Any]) -> dict[str, LogBf]:
+    """Return the estimators as functions, by name."""
+    if not isinstance(estimators, Mapping) or not estimators:
+        raise TypeError(
+            f"estimators must be a dict of at least one estimator by name; received {estimators!r}. "
+            "Pass, for example, {'deepbf': bf}."
+        )
+    functions = {}
+    for name, estimator in estimators.items():
+        log_bf = getattr(estimator, "log_bf", estimator)
+        if not callable(log_bf):
+            raise TypeError(
+                f"estimators[{name!r}] must be a BayesFactor or a function from data sets to log Bayes factors; "
+                f"received {estimator!r}. Wrap a baseline: lambda data: baselines.abc_ranked(models, data).log_bf."
+            )
+        functions[str(name)] = log_bf
+    return functions
+
+
+def simulate_afresh(
+    models: Sequence[Model], num_datasets: int, seed: int, executor: Executor | None, bar: Progress
+) -> list[NDArray[np.generic]]:
+    """Return data sets of each model that no fit has seen."""
+    fresh_seed = int(np.random.SeedSequence((seed, SEED_OF_EVALUATION)).generate_state(1, np.uint64)[0])
+    task = bar.add_task("simulating", total=num_datasets)
+    parts: list[list[NDArray[np.generic]]] = []
+    with SimulationStream(models, fresh_seed, num_datasets=num_datasets, executor=executor) as stream:
+        while not stream.exhausted:
+            parts.append(stream.take())
+            bar.advance(task, min(CHUNK_SIZE, len(parts[-1][0])))
+    bar.remove_task(task)
+    return [np.concatenate(model_parts) for model_parts in zip(*parts, strict=True)]
+
+
+def ask(
+    name: str, log_bf: LogBf, data: Sequence[NDArray[np.generic]], bar: Progress
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return an estimator's log Bayes factors at the data of each model, one a data set."""
+    task = bar.add_task(f"asking {name}", total=len(data))
+    answers = []
+    for model_data in data:
+        answers.append(checked_answer(name, log_bf(model_data), len(model_data)))
+        bar.advance(task)
+    bar.remove_task(task)
+    return answers[0], answers[1]
+
+
+def ask_about_observed(estimators: Mapping[str, LogBf], observed: ArrayLike, model: Model) -> dict[str, float]:
+    """Return each estimator's log Bayes factor at the observed data set."""
+    array = _checks.check_numeric_array("observed", observed)
+    data_shape = model.simulate(1, seed=0).data.shape[1:]
+    if array.shape != data_shape:
+        raise ValueError(
+            f"observed must be one data set of shape {data_shape}, as {model.name} simulates them; received shape "
+            f"{array.shape}."
+        )
+    return {name: float(checked_answer(name, log_bf(array[None]), 1)[0]) for name, log_bf in estimators.items()}
+
+
+def checked_answer(name: str, answer: ArrayLike, num_datasets: int) -> NDArray[np.float64]:
+    """Return what an estimator answered, if it is one number a data set."""
+    array = _checks.check_numeric_array(f"the answer of estimator {name!r}", answer).astype(np.float64)
+    if array.shape != (num_datasets,):
+        raise ValueError(
+            f"estimator {name!r} must return one log Bayes factor a data set, shape ({num_datasets},); it returned "
+            f"shape {array.shape}. Return natural logs, first model over second."
+        )
+    return array

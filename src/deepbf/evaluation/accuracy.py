@@ -1,0 +1,75 @@
+"""Against the truth: how far estimated log Bayes factors are from the exact ones (Section 5.1)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deepbf.evaluation.bootstrap import ModelStatistic, Statistic, by_model, mean_of
+from deepbf.evaluation.density import Divergence
+from deepbf.evaluation.log_bfs import ByModel, log_losses, shift
+from deepbf.evaluation.ranking import rank_correlation
+from deepbf.evaluation.surprise import SquaredSurpriseError
+
+METRICS = {
+    "mse": "MSE of log BF",
+    "clipped_mse": "MSE of log BF, clipped",
+    "kl": "KL of densities of log BF",
+    "spearman": "Spearman's rho",
+    "agreement": "agreement of decisions",
+    "excess_loss": "excess loss",
+    "surprise_mse": "MSE of surprise",
+}
+
+
+def accuracy_statistics(
+    estimated: ByModel, exact: ByModel, prior_probs: NDArray[np.float64], clip: float
+) -> dict[str, Statistic]:
+    """Return every metric that needs the exact log Bayes factors, under each model and weighted by prior probability.
+
+    Means over the data sets of a model: squared error of log BF, as it is and with both sides clipped at +-`clip`;
+    whether both sides decide for the same model; cross-entropy of the model posterior minus that of the exact one. From
+    their distributions: Kullback-Leibler divergence from the kernel density of exact to that of estimated log BF, both
+    clipped, for densities over a range of millions would show nothing; Spearman's rho. From ranks within the model's
+    own simulations: squared error of surprise.
+    """
+    log_prior_odds = float(np.log(prior_probs[0]) - np.log(prior_probs[1]))
+    clipped_pairs = [(np.clip(a, -clip, clip), np.clip(b, -clip, clip)) for a, b in zip(estimated, exact, strict=True)]
+    statistics = {
+        "mse": [mean_of(difference(a, b) ** 2) for a, b in zip(estimated, exact, strict=True)],
+        "clipped_mse": [mean_of((a - b) ** 2) for a, b in clipped_pairs],
+        "kl": [Divergence(b, a) for a, b in clipped_pairs],
+        "spearman": [_spearman(a, b) for a, b in zip(estimated, exact, strict=True)],
+        "agreement": [
+            mean_of(same_decision(a + log_prior_odds, b + log_prior_odds))
+            for a, b in zip(estimated, exact, strict=True)
+        ],
+        "excess_loss": [mean_of(values) for values in excess_losses(estimated, exact, log_prior_odds)],
+        "surprise_mse": [
+            SquaredSurpriseError(estimated[0], exact[0], against="low"),
+            SquaredSurpriseError(estimated[1], exact[1], against="high"),
+        ],
+    }
+    return {name: by_model(first, second, prior_probs) for name, (first, second) in statistics.items()}
+
+
+def difference(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a - b, and 0 where both are the same infinity."""
+    with np.errstate(invalid="ignore"):
+        return np.where(a == b, 0.0, a - b)
+
+
+def same_decision(estimated: NDArray[np.float64], exact: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return 1 where both log odds favour the same model, 0 where not; odds of exactly 1 agree with nothing else."""
+    return (np.sign(estimated) == np.sign(exact)).astype(np.float64)
+
+
+def excess_losses(estimated: ByModel, exact: ByModel, log_prior_odds: float) -> ByModel:
+    """Return the loss at each data set minus that of the exact Bayes factor."""
+    estimated_losses = log_losses(shift(estimated, log_prior_odds))
+    exact_losses = log_losses(shift(exact, log_prior_odds))
+    return difference(estimated_losses[0], exact_losses[0]), difference(estimated_losses[1], exact_losses[1])
+
+
+def _spearman(estimated: NDArray[np.float64], exact: NDArray[np.float64]) -> ModelStatistic:
+    return lambda weights: rank_correlation(estimated, exact, weights)

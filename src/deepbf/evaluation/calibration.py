@@ -1,0 +1,153 @@
+"""Calibration: among data sets given probability 0.8 for a model, that model should have made 80%."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from scipy.stats import norm
+from sklearn.linear_model import LogisticRegression
+
+from deepbf.evaluation.log_bfs import ByModel, shift
+
+NUM_BINS = 10
+Z_95 = float(norm.ppf(0.975))
+
+
+class Reliability(NamedTuple):
+    """The reliability curve of the first model's posterior probability, one entry a bin of equal width.
+
+    `predicted` is the mean probability in the bin, `frequency` how often the first model made the data, with Wilson's
+    95% interval. Bins without data sets hold nan.
+    """
+
+    predicted: NDArray[np.float64]
+    frequency: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    num_datasets: NDArray[np.int64]
+
+
+class CalibrationError(NamedTuple):
+    """The mean distance of the reliability curve from the diagonal, and what perfect calibration would give.
+
+    `low` to `high` holds 95% of the values that a perfectly calibrated estimator would show on as many data sets; no
+    finite number of them gives 0. `p_value` is the probability of one at least as large.
+    """
+
+    value: float
+    low: float
+    high: float
+    p_value: float
+
+
+class Recalibration(NamedTuple):
+    """The line that log Bayes factors need: right log BF = intercept + slope x estimated log BF.
+
+    A slope below 1 says that they are too extreme. nan where the simulations are told apart without an error.
+    """
+
+    slope: float
+    slope_error: float
+    intercept: float
+    intercept_error: float
+
+
+def reliability_curve(log_bf: ByModel, prior_probs: NDArray[np.float64], num_bins: int = NUM_BINS) -> Reliability:
+    """Return predicted probability against frequency, in bins of equal width."""
+    probs, of_first = _probs_and_labels(log_bf, prior_probs)
+    weights = _dataset_weights(log_bf, prior_probs)
+    bins = _bin_of(probs, num_bins)
+
+    def in_bins(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.bincount(bins, values, num_bins).astype(np.float64)
+
+    total = in_bins(weights)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        predicted, frequency = in_bins(weights * probs) / total, in_bins(weights * of_first) / total
+        low, high = wilson_interval(frequency, total**2 / in_bins(weights**2))
+    return Reliability(predicted, frequency, low, high, np.bincount(bins, minlength=num_bins))
+
+
+def calibration_error(
+    log_bf: ByModel,
+    prior_probs: NDArray[np.float64],
+    *,
+    num_bins: int = NUM_BINS,
+    num_replicates: int = 1000,
+    seed: int = 0,
+) -> CalibrationError:
+    """Return the expected calibration error and its distribution under perfect calibration.
+
+    The latter by drawing anew, from the estimated probabilities, which model made each data set (Broecker and Smith,
+    2007): whatever distance from the diagonal remains then is noise.
+    """
+    probs, of_first = _probs_and_labels(log_bf, prior_probs)
+    # As likely as the simulations have it, which may be in other proportions than the prior probabilities.
+    as_simulated = expit(np.concatenate(shift(log_bf, float(np.log(len(log_bf[0]) / len(log_bf[1]))))))
+    redrawn = np.random.default_rng(seed).uniform(size=(num_replicates, len(probs))) < as_simulated
+    membership = np.eye(num_bins)[_bin_of(probs, num_bins)]
+    weight_of = (prior_probs[1] / len(log_bf[1]), prior_probs[0] / len(log_bf[0]))
+
+    def errors(labels: NDArray[np.float64]) -> NDArray[np.float64]:
+        weights = np.where(labels > 0, weight_of[1], weight_of[0])
+        gaps = np.abs((weights * (labels - probs)) @ membership).sum(axis=1)
+        return gaps / weights.sum(axis=1)
+
+    value = float(errors(of_first[None])[0])
+    under_calibration = errors(redrawn.astype(np.float64))
+    low, high = np.quantile(under_calibration, [0.025, 0.975])
+    p_value = (1 + np.sum(under_calibration >= value)) / (1 + num_replicates)
+    return CalibrationError(value, float(low), float(high), float(p_value))
+
+
+def recalibration(log_bf: ByModel, clip: float) -> Recalibration:
+    """Return slope and intercept of the logistic regression of the true model on the log Bayes factor.
+
+    Log Bayes factors are clipped at +-`clip`, beyond which they say the same about the label.
+    """
+    values = np.clip(np.concatenate(log_bf), -clip, clip)
+    separated = log_bf[0].min() > log_bf[1].max() or log_bf[0].max() < log_bf[1].min()
+    if separated or np.ptp(values) == 0:
+        return Recalibration(np.nan, np.nan, np.nan, np.nan)
+    labels = np.repeat([1, 0], [len(part) for part in log_bf])
+    scale = values.std()
+    fitted = LogisticRegression(C=np.inf, tol=1e-8, max_iter=1000).fit(values[:, None] / scale, labels)
+    slope, constant = fitted.coef_[0, 0] / scale, fitted.intercept_[0]
+    fitted_probs = expit(constant + slope * values)
+    columns = np.stack([np.ones_like(values), values], axis=1)
+    information = columns.T @ (columns * (fitted_probs * expit(-constant - slope * values))[:, None])
+    intercept_error, slope_error = np.sqrt(np.diag(np.linalg.pinv(information)))
+    # The regression knows the proportions of the simulations; a Bayes factor does not.
+    intercept = constant - np.log(len(log_bf[0]) / len(log_bf[1]))
+    return Recalibration(float(slope), float(slope_error), float(intercept), float(intercept_error))
+
+
+def wilson_interval(
+    frequency: NDArray[np.float64], count: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return Wilson's 95% interval of a probability from a frequency among an effective number of trials."""
+    centre = (frequency + Z_95**2 / (2 * count)) / (1 + Z_95**2 / count)
+    half = Z_95 / (1 + Z_95**2 / count) * np.sqrt(frequency * (1 - frequency) / count + Z_95**2 / (4 * count**2))
+    return np.clip(centre - half, 0.0, 1.0), np.clip(centre + half, 0.0, 1.0)
+
+
+def _probs_and_labels(
+    log_bf: ByModel, prior_probs: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    log_prior_odds = float(np.log(prior_probs[0]) - np.log(prior_probs[1]))
+    probs = expit(np.concatenate(shift(log_bf, log_prior_odds)))
+    return probs, np.repeat([1.0, 0.0], [len(part) for part in log_bf])
+
+
+def _dataset_weights(log_bf: ByModel, prior_probs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return weights that give each model its prior probability, whatever its number of simulations."""
+    return np.concatenate(
+        [np.full(len(part), prob / len(part)) for prob, part in zip(prior_probs, log_bf, strict=True)]
+    )
+
+
+def _bin_of(probs: NDArray[np.float64], num_bins: int) -> NDArray[np.intp]:
+    return np.minimum((probs * num_bins).astype(np.intp), num_bins - 1)

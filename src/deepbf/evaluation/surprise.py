@@ -1,0 +1,94 @@
+"""Surprise: tail areas of an observed Bayes factor among those that each model generates (Section 5.2).
+
+p1 = P(BF <= BF0 | M1) and p2 = P(BF >= BF0 | M2): small means surprising. The paper prints the complements, its table
+reports these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import beta
+
+from deepbf import _checks
+from deepbf.evaluation.arguments import check_log_bfs
+from deepbf.evaluation.ranking import Ranking
+
+LEVEL = 0.95
+
+
+class Surprise(NamedTuple):
+    """Tail areas with the 95% interval that the number of simulations leaves; arrays of shape (data sets, 2)."""
+
+    tail_area: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+
+def surprise(log_bf: ArrayLike, reference: Sequence[ArrayLike]) -> Surprise:
+    """Return how surprising log Bayes factors are under the first model and under the second.
+
+    Parameters
+    ----------
+    log_bf
+        Observed log Bayes factors, first model over second.
+    reference
+        Log Bayes factors of the same estimator at data simulated from the first model, and from the second.
+
+    Examples
+    --------
+    >>> at_first, at_second = [-1.0, 0.5, 2.0, 3.0], [-4.0, -3.0, -2.0, 1.0]
+    >>> surprise(0.5, (at_first, at_second)).tail_area.tolist()
+    [[0.5, 0.25]]
+    """
+    observed = np.atleast_1d(_checks.check_numeric_array("log_bf", log_bf).astype(np.float64))
+    references = check_log_bfs("reference", reference, ("the first model", "the second model"))
+    for name, values in zip(("first", "second"), references, strict=True):
+        if np.isnan(values).any():
+            raise ValueError(
+                f"reference at data of the {name} model has {np.isnan(values).sum()} nan of {len(values)}; "
+                "leave them out, or count them as you would count an observed one."
+            )
+    counts = np.stack([count_at_most(observed, references[0]), count_at_most(-observed, -references[1])], axis=-1)
+    totals = np.array([len(values) for values in references])
+    low, high = binomial_interval(counts, totals)
+    missing = np.isnan(observed)[:, None]
+    return Surprise(*(np.where(missing, np.nan, values) for values in (counts / totals, low, high)))
+
+
+def count_at_most(observed: NDArray[np.float64], reference: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return how many reference values are at or below each observed one."""
+    return np.searchsorted(np.sort(reference), observed, "right")
+
+
+def binomial_interval(
+    successes: NDArray[np.integer], trials: NDArray[np.integer]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the 95% interval of a probability, by Clopper and Pearson: never too narrow, also for no success."""
+    tail = (1 - LEVEL) / 2
+    with np.errstate(invalid="ignore"):
+        low = np.where(successes > 0, beta.ppf(tail, successes, trials - successes + 1), 0.0)
+        high = np.where(successes < trials, beta.ppf(1 - tail, successes + 1, trials - successes), 1.0)
+    return low, high
+
+
+class SquaredSurpriseError:
+    """Mean squared difference of estimated and exact surprise under a model, each among its own simulations."""
+
+    def __init__(
+        self, estimated: NDArray[np.float64], exact: NDArray[np.float64], *, against: Literal["low", "high"]
+    ) -> None:
+        # Under the first model low Bayes factors surprise, under the second high ones: turned round, the same tail.
+        sign = 1.0 if against == "low" else -1.0
+        self._values = (sign * estimated, sign * exact)
+        self._rankings = tuple(Ranking(values) for values in self._values)
+
+    def __call__(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the mean squared difference, one entry a replicate."""
+        estimated, exact = (
+            ranking.share_at_most(weights, values) for ranking, values in zip(self._rankings, self._values, strict=True)
+        )
+        return (weights * (estimated - exact) ** 2).sum(axis=1) / weights.sum(axis=1)

@@ -1,0 +1,140 @@
+"""An evaluation as text: what a person reads first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+
+from deepbf.evaluation.accuracy import METRICS
+from deepbf.evaluation.checks import Check
+from deepbf.evaluation.labels import EXACT, WEIGHTED
+
+LABEL_WIDTH = 27
+NARROWEST_COLUMN = 20
+
+
+def written_evaluation(results: xr.Dataset, checks: Sequence[Check]) -> str:
+    """Return the tables and the checks, as lines of text."""
+    first, second = results.attrs["first"], results.attrs["second"]
+    estimators = [str(name) for name in results["estimator"].values]
+    shown = [name for name in estimators if name != EXACT]
+    sizes = [int((results["source"] == name).sum()) for name in (first, second)]
+    lines = [
+        f"Log Bayes factor (natural log) of {first} over {second}, "
+        f"at {sizes[0]:,} data sets of {first} and {sizes[1]:,} of {second}"
+    ]
+    if EXACT in estimators:
+        lines += ["", *_accuracy_table(results, shown)]
+    lines += ["", *_plain_table(results, estimators)]
+    lines += ["", *_decision_table(results, estimators, (first, second))]
+    if "surprise" in results:
+        lines += ["", *_surprise_table(results, shown)]
+    lines += ["", "Checks", *_written_checks(checks, several=len(shown) > 1)]
+    return "\n".join(lines)
+
+
+def write_number(value: float, error: float | None = None) -> str:
+    """Return a number with as many digits as its error leaves.
+
+    Examples
+    --------
+    >>> write_number(0.12345, 0.0123), write_number(3.2e-5, 1.1e-5), write_number(0.5), write_number(float("inf"))
+    ('0.123 +- 0.012', '3.2e-05 +- 1.1e-05', '0.500', 'inf')
+    """
+    if not math.isfinite(value):
+        return "undefined" if math.isnan(value) else f"{value}"
+    if error is None or not math.isfinite(error):
+        return f"{value:.3g}" if value and (abs(value) < 1e-3 or abs(value) >= 1e4) else f"{value:.3f}"
+    size = max(abs(value), error)
+    if size and (size < 1e-3 or size >= 1e5):
+        return f"{value:.1e} +- {error:.1e}"
+    digits = 3 if error == 0 else int(np.clip(1 - math.floor(math.log10(error)), 0, 6))
+    return f"{value:.{digits}f} +- {error:.{digits}f}"
+
+
+def _table(title: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
+    widths = [
+        max(NARROWEST_COLUMN, len(column), *(len(cells[k]) for _, cells in rows)) for k, column in enumerate(columns)
+    ]
+    label_width = max(LABEL_WIDTH, len(title), *(len(label) + 2 for label, _ in rows))
+    lines = [
+        f"{title:<{label_width}}  "
+        + "  ".join(f"{column:>{width}}" for column, width in zip(columns, widths, strict=True))
+    ]
+    for label, cells in rows:
+        written = "  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+        lines.append(f"{'  ' + label:<{label_width}}  {written}")
+    return [line.rstrip() for line in lines]
+
+
+def _accuracy_table(results: xr.Dataset, shown: Sequence[str]) -> list[str]:
+    """One estimator: a column a model and one for both. Several: a column each, over both models."""
+    groups = [str(name) for name in results["group"].values]
+    cells_of = [(shown[0], group) for group in groups] if len(shown) == 1 else [(name, WEIGHTED) for name in shown]
+    columns = groups if len(shown) == 1 else list(shown)
+    rows = []
+    for metric, words in METRICS.items():
+        cells = [
+            write_number(*(float(results[name].sel(estimator=e, group=g)) for name in (metric, f"{metric}_error")))
+            for e, g in cells_of
+        ]
+        rows.append((f"{words} at +-{results.attrs['clip']:.3g}" if metric == "clipped_mse" else words, cells))
+    return _table("Against the exact log BF", columns, rows)
+
+
+def _plain_table(results: xr.Dataset, estimators: Sequence[str]) -> list[str]:
+    def row(name: str, error: str | None = None, **where: str) -> list[str]:
+        cells = []
+        for estimator in estimators:
+            chosen = results.sel({"estimator": estimator, **where})
+            cells.append(write_number(float(chosen[name]), None if error is None else float(chosen[error])))
+        return cells
+
+    rows = [
+        ("loss on fresh data", row("loss", "loss_error", group=WEIGHTED)),
+        (f"prior of {results.attrs['first']}", row("estimated_prior", "estimated_prior_error")),
+        ("calibration error", row("calibration_error")),
+        ("area under ROC", row("auc", "auc_error")),
+        ("balancing log threshold", row("balanced_log_threshold", "balanced_log_threshold_error")),
+        ("error rate there", row("balanced_error_rate", "balanced_error_rate_error")),
+    ]
+    return _table("Without the exact log BF", estimators, rows)
+
+
+def _decision_table(results: xr.Dataset, estimators: Sequence[str], names: tuple[str, str]) -> list[str]:
+    rows = []
+    for threshold in results["threshold"].values:
+        for name in names:
+            cells = []
+            for estimator in estimators:
+                rate = results["decision_rate"].sel(estimator=estimator, model=name, threshold=threshold)
+                right, misleading, undecided = (float(value) for value in rate)
+                cells.append(f"{right:.3f}  {misleading:.3f}  {undecided:.3f}")
+            rows.append((f"BF {threshold:g}, under {name}", cells))
+    return _table("Right, misleading, undecided", estimators, rows)
+
+
+def _surprise_table(results: xr.Dataset, shown: Sequence[str]) -> list[str]:
+    rows = [("observed log BF", [write_number(float(results["observed_log_bf"].sel(estimator=e))) for e in shown])]
+    tails = zip(results["model"].values, ("P(BF <= observed)", "P(BF >= observed)"), strict=True)
+    for name, tail in tails:
+        cells = []
+        for estimator in shown:
+            found = results.sel(estimator=estimator, model=name)
+            value, low, high = (float(found[key]) for key in ("surprise", "surprise_low", "surprise_high"))
+            cells.append(f"{value:.4f} ({low:.4f} to {high:.4f})")
+        rows.append((f"{tail} under {name}", cells))
+    return _table("Surprise, 95% intervals", shown, rows)
+
+
+def _written_checks(checks: Sequence[Check], *, several: bool) -> list[str]:
+    label_width = max(len(check.name) for check in checks)
+    estimator_width = max(len(check.estimator) for check in checks)
+    return [
+        f"  {check.estimator + '  ':<{estimator_width + 2 if several else 0}.{estimator_width + 2 if several else 0}}"
+        f"{check.name:<{label_width}}  {check.verdict:<8}  {check.detail}"
+        for check in checks
+    ]
