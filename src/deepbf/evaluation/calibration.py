@@ -65,10 +65,17 @@ def reliability_curve(log_bf: ByModel, prior_probs: NDArray[np.float64], num_bin
         return np.bincount(bins, values, num_bins).astype(np.float64)
 
     total = in_bins(weights)
+    num_datasets = np.bincount(bins, minlength=num_bins)
+    # Weights go by model, so they turn shares of simulations into frequencies, and intervals of one into the other's.
+    weight_ratio = (prior_probs[0] / len(log_bf[0])) / (prior_probs[1] / len(log_bf[1]))
     with np.errstate(invalid="ignore", divide="ignore"):
-        predicted, frequency = in_bins(weights * probs) / total, in_bins(weights * of_first) / total
-        low, high = wilson_interval(frequency, total**2 / in_bins(weights**2))
-    return Reliability(predicted, frequency, low, high, np.bincount(bins, minlength=num_bins))
+        predicted = in_bins(weights * probs) / total
+        share = in_bins(of_first) / num_datasets
+        frequency, low, high = (
+            weight_ratio * value / (weight_ratio * value + 1 - value)
+            for value in (share, *wilson_interval(share, num_datasets))
+        )
+    return Reliability(predicted, frequency, low, high, num_datasets)
 
 
 def calibration_error(
@@ -114,21 +121,24 @@ def recalibration(log_bf: ByModel, clip: float) -> Recalibration:
         return Recalibration(np.nan, np.nan, np.nan, np.nan)
     labels = np.repeat([1, 0], [len(part) for part in log_bf])
     scale = values.std()
-    fitted = LogisticRegression(C=np.inf, tol=1e-8, max_iter=1000).fit(values[:, None] / scale, labels)
+    fitted = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-8).fit(values[:, None] / scale, labels)
     slope, constant = fitted.coef_[0, 0] / scale, fitted.intercept_[0]
     fitted_probs = expit(constant + slope * values)
     columns = np.stack([np.ones_like(values), values], axis=1)
     information = columns.T @ (columns * (fitted_probs * expit(-constant - slope * values))[:, None])
-    intercept_error, slope_error = np.sqrt(np.diag(np.linalg.pinv(information)))
-    # The regression knows the proportions of the simulations; a Bayes factor does not.
+    intercept_variance, slope_variance = np.diag(np.linalg.pinv(information))
+    # The regression takes the models' shares among the simulations for chance, but they are given (Prentice and Pyke,
+    # 1979): they shift the intercept, and add nothing to its error.
+    fixed_shares = 1 / len(log_bf[0]) + 1 / len(log_bf[1])
+    intercept_error, slope_error = np.sqrt(max(intercept_variance - fixed_shares, 0.0)), np.sqrt(slope_variance)
     intercept = constant - np.log(len(log_bf[0]) / len(log_bf[1]))
     return Recalibration(float(slope), float(slope_error), float(intercept), float(intercept_error))
 
 
 def wilson_interval(
-    frequency: NDArray[np.float64], count: NDArray[np.float64]
+    frequency: NDArray[np.float64], count: NDArray[np.integer]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return Wilson's 95% interval of a probability from a frequency among an effective number of trials."""
+    """Return Wilson's 95% interval of a probability from a frequency among `count` trials."""
     centre = (frequency + Z_95**2 / (2 * count)) / (1 + Z_95**2 / count)
     half = Z_95 / (1 + Z_95**2 / count) * np.sqrt(frequency * (1 - frequency) / count + Z_95**2 / (4 * count**2))
     return np.clip(centre - half, 0.0, 1.0), np.clip(centre + half, 0.0, 1.0)

@@ -19,8 +19,8 @@ def common_grid(samples: list[NDArray[np.float64]], num_points: int = NUM_GRID) 
     """Return equally spaced points that cover every sample and its kernels."""
     margin = MARGIN * max(scott_bandwidth(sample) for sample in samples)
     low, high = min(sample.min() for sample in samples), max(sample.max() for sample in samples)
-    # Values that are all the same still get a grid of some width.
-    margin = margin or 1e-3 * max(1.0, abs(low))
+    # Values that are all the same, up to rounding, still get a grid of some width.
+    margin = max(margin, 1e-3 * max(1.0, abs(low), abs(high)))
     return np.linspace(low - margin, high + margin, num_points)
 
 

@@ -1,0 +1,84 @@
+"""Metrics against the truth, by hand and by closed form."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from deepbf.evaluation.accuracy import METRICS, accuracy_statistics
+from tests.evaluation.problems import SHIFT, shifted_normals
+
+PRIOR = np.array([0.25, 0.75])
+EQUAL = np.array([0.5, 0.5])
+
+
+def values(
+    estimated: list[list[float]], exact: list[list[float]], prior: NDArray[np.float64] = PRIOR, clip: float = 10.0
+) -> dict[str, list[float]]:
+    pairs = [(np.array(part[0]), np.array(part[1])) for part in (estimated, exact)]
+    ones = tuple(np.ones((1, len(part))) for part in pairs[0])
+    statistics = accuracy_statistics(pairs[0], pairs[1], prior, clip)
+    return {name: statistic((ones[0], ones[1]))[0].tolist() for name, statistic in statistics.items()}
+
+
+def test_by_hand() -> None:
+    found = values([[1.0, -2.0, 12.0], [-1.0, 0.5]], [[2.0, 1.0, 15.0], [-2.0, 0.25]])
+    assert set(found) == set(METRICS)
+    # Squared errors 1, 9, 9 and 1, 1/16.
+    assert found["mse"] == pytest.approx([19 / 3, 17 / 32, 0.25 * 19 / 3 + 0.75 * 17 / 32])
+    # At +-10 the third pair becomes equal.
+    assert found["clipped_mse"] == pytest.approx([10 / 3, 17 / 32, 0.25 * 10 / 3 + 0.75 * 17 / 32])
+    assert found["spearman"] == pytest.approx([1.0, 1.0, 1.0])
+    # Prior log odds of -log 3 = -1.10 move the line: of the first three pairs, the first comes to lie astride it.
+    assert found["agreement"] == pytest.approx([2 / 3, 1.0, 0.5 / 3 + 0.75])
+
+
+def test_excess_loss_by_hand() -> None:
+    found = values([[0.0] * 2, [np.log(3)] * 2], [[np.log(3)] * 2, [0.0] * 2], EQUAL)["excess_loss"]
+    # -log 1/2 + log 3/4 under the first model, -log 1/4 + log 1/2 under the second.
+    assert found == pytest.approx([np.log(1.5), np.log(2), 0.5 * np.log(3)])
+
+
+def test_surprise_by_hand() -> None:
+    # Under the first model shares at or below: 1/3, 2/3, 1 against 2/3, 1/3, 1; under the second at or above.
+    found = values([[1.0, 2.0, 3.0], [1.0, 2.0]], [[2.0, 1.0, 3.0], [2.0, 1.0]], EQUAL)["surprise_mse"]
+    assert found == pytest.approx([2 / 27, 0.25, 0.5 * (2 / 27 + 0.25)])
+
+
+def test_a_line_through_normals_has_closed_forms() -> None:
+    # Under the first model log BF ~ N(d^2 / 2, d^2) for means d apart; the estimate is 1.5 log BF + 1.
+    exact = shifted_normals(10_000, seed=4)
+    estimated = [1.5 * part + 1 for part in exact]
+    found = values([part.tolist() for part in estimated], [part.tolist() for part in exact], EQUAL, clip=1e3)
+    mean, variance = SHIFT**2 / 2, SHIFT**2
+    at_first, at_second = (0.25 * variance + (1 + 0.5 * sign * mean) ** 2 for sign in (1, -1))
+    np.testing.assert_allclose(found["mse"], [at_first, at_second, (at_first + at_second) / 2], rtol=0.05)
+    # Decisions differ where 0 > log BF > -2/3.
+    disagree = norm.cdf(0, mean, SHIFT) - norm.cdf(-2 / 3, mean, SHIFT)
+    assert found["agreement"][0] == pytest.approx(1 - disagree, abs=0.02)
+    assert found["spearman"] == pytest.approx([1, 1, 1])
+    assert found["surprise_mse"] == pytest.approx([0, 0, 0], abs=1e-12)
+    # Kullback-Leibler divergence from N(m, v) to N(1.5 m + 1, 2.25 v).
+    divergence = np.log(1.5) + (variance + (0.5 * mean + 1) ** 2) / (2 * 2.25 * variance) - 0.5
+    assert found["kl"][0] == pytest.approx(divergence, rel=0.1)
+
+
+def test_infinite_log_bfs_spoil_what_they_must_and_nothing_else() -> None:
+    exact = [[1.0, 2.0, 3.0, 4.0], [-1.0, -2.0, -3.0, -4.0]]
+    found = values([[1.0, 2.0, 3.0, np.inf], [-np.inf, -2.0, -3.0, np.inf]], exact, EQUAL)
+    assert found["mse"] == [np.inf] * 3
+    assert found["clipped_mse"] == pytest.approx([36 / 4, (81 + 196) / 4, 313 / 8])
+    assert found["spearman"][0] == pytest.approx(1)
+    assert np.isfinite(found["spearman"]).all()
+    assert np.isfinite(found["kl"]).all()
+    assert np.isfinite(found["surprise_mse"]).all()
+    # Infinite in the right direction costs nothing, in the wrong one everything.
+    assert -0.02 < found["excess_loss"][0] < 0
+    assert found["excess_loss"][1] == np.inf
+    assert found["agreement"] == pytest.approx([1, 0.75, 0.875])
+
+
+def test_equal_infinities_are_no_error() -> None:
+    found = values([[np.inf, 1.0], [-1.0, -np.inf]], [[np.inf, 1.0], [-1.0, -np.inf]], EQUAL)
+    for name in ("mse", "clipped_mse", "kl", "excess_loss", "surprise_mse"):
+        assert found[name] == pytest.approx([0, 0, 0], abs=1e-12), name

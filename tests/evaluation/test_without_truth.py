@@ -1,0 +1,187 @@
+"""Prior recovery, identities and calibration: they hold for the exact Bayes factor, and fail for wrong ones."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from scipy.stats import norm
+from sklearn.calibration import calibration_curve
+from sklearn.linear_model import LogisticRegression
+
+from deepbf.evaluation.calibration import calibration_error, recalibration, reliability_curve, wilson_interval
+from deepbf.evaluation.identities import mean_bf_identity, tail_index
+from deepbf.evaluation.log_bfs import ByModel
+from deepbf.evaluation.prior_recovery import estimated_prior
+from tests.evaluation.problems import SHIFT, shifted_normals, stretched
+
+EQUAL = np.array([0.5, 0.5])
+SKEWED = np.array([0.2, 0.8])
+
+
+def pair(parts: list[np.ndarray]) -> ByModel:
+    return parts[0], parts[1]
+
+
+def test_prior_recovery_by_hand() -> None:
+    # Posterior probabilities 1/4, 3/4 under the first model and 1/2, 1/4 under the second.
+    log_odds = (np.array([-np.log(3), np.log(3)]), np.array([0.0, -np.log(3)]))
+    found = estimated_prior(log_odds, SKEWED)
+    assert found.prob == pytest.approx(0.2 * 0.5 + 0.8 * 0.375)
+    variance = 0.04 * (2 / 16) / 2 + 0.64 * (2 / 64) / 2
+    assert found.error == pytest.approx(np.sqrt(variance))
+    assert found.z == pytest.approx((0.4 - 0.2) / np.sqrt(variance))
+
+
+def test_prior_recovery_of_an_estimator_that_is_sure() -> None:
+    sure = (np.full(10, np.inf), np.full(10, -np.inf))
+    assert estimated_prior(sure, SKEWED) == pytest.approx((0.2, 0.0, 0.0))
+    always_first = (np.full(10, np.inf), np.full(10, np.inf))
+    assert estimated_prior(always_first, SKEWED) == (1.0, 0.0, np.inf)
+
+
+def test_prior_recovery_has_a_standard_normal_z_for_the_exact_bayes_factor() -> None:
+    shift = float(np.log(0.2 / 0.8))
+    z = [estimated_prior(pair([part + shift for part in shifted_normals(300, s)]), SKEWED).z for s in range(400)]
+    assert abs(np.mean(z)) < 4 / np.sqrt(400)
+    assert np.std(z) == pytest.approx(1, abs=4 / np.sqrt(800))
+
+
+def test_identity_by_hand() -> None:
+    found = mean_bf_identity(np.log([0.5, 1.0, 3.0, 1.5]))
+    mean, deviation = 1.5, np.std([0.5, 1.0, 3.0, 1.5], ddof=1)
+    assert found.log_mean == pytest.approx(np.log(mean))
+    assert found.error == pytest.approx(deviation / mean / 2)
+    assert found.z == pytest.approx((mean - 1) / (deviation / 2))
+    assert found.effective_size == pytest.approx(36 / (0.25 + 1 + 9 + 2.25))
+    assert not found.usable  # four data sets
+
+
+@pytest.mark.parametrize("model", [0, 1])
+def test_identities_hold_for_the_exact_bayes_factor_and_only_for_it(model: int) -> None:
+    exact = shifted_normals(1500, seed=5)
+    over_its_maker = -exact[0] if model == 0 else exact[1]
+    right = mean_bf_identity(over_its_maker)
+    assert right.usable
+    assert abs(right.z) < 3
+    # Theory: the variance of the Bayes factor is exp(d^2) - 1.
+    assert right.error == pytest.approx(np.sqrt(np.expm1(SHIFT**2) / 1500), rel=0.35)
+    wrong = mean_bf_identity(over_its_maker + 0.5)
+    assert wrong.usable
+    assert wrong.z > 3
+
+
+@pytest.mark.parametrize("shift", [3.0, 10.0, 100.0])
+def test_identities_of_models_told_apart_well_are_called_unusable(shift: float) -> None:
+    _, at_second = shifted_normals(1500, seed=6, shift=shift)
+    found = mean_bf_identity(at_second)
+    assert not found.usable
+    # What a reader would have believed: a mean far from 1.
+    assert found.log_mean < -0.3
+
+
+def test_identities_of_extreme_log_bayes_factors_are_finite_or_infinite_never_nan() -> None:
+    assert mean_bf_identity(np.linspace(-1e9, -1e8, 200)).log_mean == pytest.approx(-1e8, rel=1e-6)
+    huge = mean_bf_identity(np.linspace(1e8, 1e9, 200))
+    assert huge.log_mean == pytest.approx(1e9, rel=1e-6)
+    assert huge.z > 0
+    assert mean_bf_identity(np.array([*np.zeros(199), np.inf])).z == np.inf
+    assert mean_bf_identity(np.full(200, -np.inf)).z == -np.inf
+    assert mean_bf_identity(np.zeros(200)).z == 0
+
+
+@pytest.mark.parametrize("index", [0.3, 1.0, 4.0])
+def test_the_tail_index_of_pareto_variables(index: float) -> None:
+    # U^-k has Pareto tails of index k; of n values the largest 3 sqrt(n) are used.
+    log_values = index * np.random.default_rng(7).exponential(size=10_000)
+    assert tail_index(log_values) == pytest.approx(index, rel=4 / np.sqrt(300))
+
+
+def test_the_reliability_curve_is_that_of_scikit_learn() -> None:
+    log_bf = pair(shifted_normals(1000, seed=8, shift=2.0))
+    curve = reliability_curve(log_bf, EQUAL)
+    labels = np.repeat([1, 0], 1000)
+    frequency, predicted = calibration_curve(labels, expit(np.concatenate(log_bf)), n_bins=10)
+    kept = curve.num_datasets > 0
+    np.testing.assert_allclose(curve.frequency[kept], frequency)
+    np.testing.assert_allclose(curve.predicted[kept], predicted)
+    assert curve.num_datasets.sum() == 2000
+
+
+def test_empty_bins_are_nan_without_a_warning() -> None:
+    curve = reliability_curve((np.full(5, 20.0), np.full(5, -20.0)), EQUAL)
+    assert curve.num_datasets.tolist() == [5, 0, 0, 0, 0, 0, 0, 0, 0, 5]
+    assert np.isnan(curve.frequency[1:9]).all()
+    assert curve.frequency[[0, 9]].tolist() == [0.0, 1.0]
+    assert 0.4 < curve.high[0] < 0.5  # Wilson, no success in 5
+
+
+def test_reliability_of_the_exact_bayes_factor_lies_on_the_diagonal_under_any_prior() -> None:
+    exact = shifted_normals(40_000, seed=9, shift=1.5)
+    # Unequal numbers of simulations must not matter either.
+    curve = reliability_curve((exact[0], exact[1][:10_000]), SKEWED)
+    inside = (curve.low <= curve.predicted) & (curve.predicted <= curve.high)
+    assert inside.sum() >= 8
+    np.testing.assert_allclose(curve.frequency, curve.predicted, atol=0.05)
+
+
+def test_wilson_interval_covers() -> None:
+    counts = np.random.default_rng(10).binomial(50, 0.1, 4000)
+    low, high = wilson_interval(counts / 50, np.full(4000, 50))
+    assert np.mean((low <= 0.1) & (high >= 0.1)) == pytest.approx(0.95, abs=0.03)
+
+
+def test_calibration_error_by_hand() -> None:
+    # Probability 0.9 for four data sets of which three are the first model's; 0.1 for one of each.
+    high, low = np.log(9), -np.log(9)
+    found = calibration_error((np.array([high] * 3 + [low]), np.array([high, low, low, low])), EQUAL, num_replicates=10)
+    # Bins: |3/4 - 0.9| and |1/4 - 0.1|, each of half the weight.
+    assert found.value == pytest.approx(0.15)
+
+
+def test_calibration_error_of_the_exact_bayes_factor_lies_in_its_interval_95_times_in_100() -> None:
+    found = [
+        calibration_error(pair(shifted_normals(400, s, shift=1.5)), SKEWED, num_replicates=200, seed=s)
+        for s in range(200)
+    ]
+    covered = np.mean([error.low <= error.value <= error.high for error in found])
+    # Labels drawn anew vary in their total, simulated ones do not: a little conservative.
+    assert 0.90 <= covered <= 1.0
+    assert np.mean([error.p_value < 0.05 for error in found]) < 0.12
+
+
+def test_calibration_error_of_a_stretched_bayes_factor_lies_outside() -> None:
+    found = calibration_error(pair(stretched(shifted_normals(1500, seed=11, shift=1.5))), EQUAL)
+    assert found.value > 2 * found.high
+    assert found.p_value < 0.0027
+
+
+def test_recalibration_finds_the_line() -> None:
+    exact = shifted_normals(20_000, seed=12, shift=1.5)
+    # Estimates a + b x need the line (x' - a) / b; the simulations' proportions must not enter.
+    found = recalibration((1.5 * exact[0] + 1, 1.5 * exact[1][:5000] + 1), clip=20.0)
+    assert found.slope == pytest.approx(1 / 1.5, abs=4 * found.slope_error)
+    assert found.intercept == pytest.approx(-1 / 1.5, abs=4 * found.intercept_error)
+    assert found.slope_error < 0.02
+    assert found.intercept_error < 0.04
+
+
+def test_recalibration_errors_are_those_of_repeated_simulations() -> None:
+    found = [recalibration(pair(shifted_normals(500, seed, shift=1.5)), clip=20.0) for seed in range(200)]
+    for name, right in (("slope", 1.0), ("intercept", 0.0)):
+        values, errors = (np.array([getattr(line, field) for line in found]) for field in (name, f"{name}_error"))
+        assert errors.mean() == pytest.approx(values.std(), rel=0.2)
+        z = (values - right) / errors
+        assert abs(z.mean()) < 0.3
+        assert np.mean(np.abs(z) < norm.ppf(0.975)) > 0.9
+
+
+def test_recalibration_is_scikit_learns_regression() -> None:
+    log_bf = pair(shifted_normals(300, seed=13))
+    fitted = LogisticRegression(C=np.inf, tol=1e-10).fit(np.concatenate(log_bf)[:, None], np.repeat([1, 0], 300))
+    found = recalibration(log_bf, clip=100.0)
+    assert (found.slope, found.intercept) == pytest.approx((fitted.coef_[0, 0], fitted.intercept_[0]), abs=1e-4)
+
+
+@pytest.mark.parametrize("log_bf", [([1.0, 2.0], [-1.0, -2.0]), ([-1.0, -2.0], [1.0, 2.0]), ([0.0, 0.0], [0.0, 0.0])])
+def test_recalibration_is_undefined_where_nothing_tells(log_bf: tuple[list[float], list[float]]) -> None:
+    found = recalibration((np.array(log_bf[0]), np.array(log_bf[1])), clip=10.0)
+    assert np.isnan(found).all()
