@@ -1,0 +1,23 @@
+"""Evaluations in, matplotlib axes out: nothing is computed here beyond what drawing needs.
+
+Legends stand beside the axes, where they hide no data: make figures of your own with ``layout="constrained"``, which
+leaves room for them.
+"""
+
+from deepbf.plots.density_plot import densities
+from deepbf.plots.heat_map_plot import heat_map
+from deepbf.plots.metric_plot import metric_against_num_obs
+from deepbf.plots.prior_plot import prior_against_num_obs
+from deepbf.plots.reliability_plot import reliability
+from deepbf.plots.roc_plot import roc
+from deepbf.plots.scatter_plot import scatter
+
+__all__ = [
+    "densities",
+    "heat_map",
+    "metric_against_num_obs",
+    "prior_against_num_obs",
+    "reliability",
+    "roc",
+    "scatter",
+]

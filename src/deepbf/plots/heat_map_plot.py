@@ -1,0 +1,176 @@
+"""The log Bayes factor over a plane, for example of two observations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize, SymLogNorm
+from matplotlib.contour import ContourSet
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+from numpy.typing import ArrayLike, NDArray
+
+from deepbf._checks import check_numeric_array, check_positive
+from deepbf.plots.axes import axes_or_new, wrapped
+from deepbf.plots.log_bf_axis import LINEAR_DECADES, LINEAR_PART, Span, log_bf_label, write_tick
+from deepbf.plots.styles import BLACK, GUIDE, SHADE
+
+# Its lightness rises from end to end, for greyscale and for colour-blind readers, and nowhere is it white.
+COLOUR_MAP = "cividis"
+NUM_CONTOURS = 9
+AT_ONE = "Bayes factor 1"
+LABEL_WIDTH = 40
+
+
+def heat_map(
+    x: ArrayLike,
+    y: ArrayLike,
+    log_bf: ArrayLike,
+    *,
+    names: Sequence[str],
+    labels: Sequence[str] = ("first observation", "second observation"),
+    limit: float | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Return axes with a colour for every log Bayes factor over the plane, and labelled contours.
+
+    Infinite values, and those beyond `limit`, take the colour at the end of the colour bar; nan is hatched, and
+    counted in a note. The thick contour is where the Bayes factor is 1.
+
+    Parameters
+    ----------
+    x, y
+        Increasing coordinates, at least two each.
+    log_bf
+        Natural logs of the Bayes factor, first model over second, shape (len(y), len(x)).
+    names
+        The first and the second model.
+    labels
+        What `x` and `y` are.
+    limit
+        Where colours end, as a natural log, on either side; None for the lowest and the highest finite value.
+    ax
+        Where to draw; None for a new figure.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> x = np.linspace(-3, 3, 7)
+    >>> ax = heat_map(x, x, x[:, None] * x, names=["dependent", "independent"], ax=Figure().subplots())
+    >>> ax.get_xlabel()
+    'first observation'
+    """
+    x, y, log_bf = _check_plane(x, y, log_bf)
+    names, labels = _check_pair("names", names), _check_pair("labels", labels)
+    span = Span.of(log_bf) if limit is None else Span(-check_positive("limit", limit), limit)
+    axes = axes_or_new(ax, width=1.0)
+    shown = np.clip(log_bf, span.low, span.high)
+    norm = _norm(span)
+    # What is nan lets this background through.
+    axes.set_facecolor(SHADE)
+    axes.patch.set(hatch="xxx", edgecolor=GUIDE)
+    mesh = axes.pcolormesh(x, y, np.ma.masked_invalid(shown), cmap=COLOUR_MAP, norm=norm, shading="nearest")
+    mesh.set_rasterized(True)
+    contours = _draw_contours(axes, x, y, shown, span, norm)
+    bar = axes.figure.colorbar(
+        mesh, ax=axes, extend=_extend(log_bf, span), ticks=span.locator() if span.is_far else None
+    )
+    bar.set_label(log_bf_label(names, span=span))
+    if span.is_far:
+        bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: write_tick(value)))
+        bar.ax.minorticks_off()
+    if contours is not None:
+        # On the bar, too, the same lines mark the same values.
+        bar.add_lines(contours, erase=True)
+    num_missing = int(np.isnan(log_bf).sum())
+    if num_missing:
+        axes.set_title(f"{num_missing} nan, hatched", fontsize="small", loc="right")
+    axes.set_xlabel(wrapped(labels[0], LABEL_WIDTH))
+    axes.set_ylabel(wrapped(labels[1], LABEL_WIDTH))
+    return axes
+
+
+def _check_plane(
+    x: ArrayLike, y: ArrayLike, log_bf: ArrayLike
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    coordinates = []
+    for argument, value in (("x", x), ("y", y)):
+        array = check_numeric_array(argument, value).astype(np.float64)
+        if array.ndim != 1 or array.size < 2 or not np.all(np.isfinite(array)) or np.any(np.diff(array) <= 0):
+            raise ValueError(
+                f"{argument} must be finite and increasing, one entry a {'column' if argument == 'x' else 'row'} of "
+                f"log_bf and at least two; received shape {array.shape}, values {np.array2string(array, threshold=6)}. "
+                f"Pass, for example, {argument}=np.linspace(-3, 3, 101)."
+            )
+        coordinates.append(array)
+    values = check_numeric_array("log_bf", log_bf).astype(np.float64)
+    expected = (coordinates[1].size, coordinates[0].size)
+    if values.shape != expected:
+        hint = "Pass log_bf.T." if values.shape == expected[::-1] else "Give one row a y and one column an x."
+        raise ValueError(f"log_bf must have shape (len(y), len(x)) = {expected}; received shape {values.shape}. {hint}")
+    return coordinates[0], coordinates[1], values
+
+
+def _check_pair(argument: str, value: Sequence[str]) -> tuple[str, str]:
+    if isinstance(value, str) or len(value) != 2 or not all(isinstance(entry, str) for entry in value):
+        raise ValueError(f"{argument} must be two strings; received {value!r}. Pass, for example, ('first', 'second').")
+    return value[0], value[1]
+
+
+def _norm(span: Span) -> Normalize:
+    if span.is_far:
+        return SymLogNorm(LINEAR_PART, linscale=LINEAR_DECADES, vmin=span.low, vmax=span.high, base=10)
+    return Normalize(span.low, span.high)
+
+
+def _extend(log_bf: NDArray[np.float64], span: Span) -> Any:
+    below, above = bool(np.any(log_bf < span.low)), bool(np.any(log_bf > span.high))
+    return {(False, False): "neither", (True, False): "min", (False, True): "max", (True, True): "both"}[below, above]
+
+
+def _levels(shown: NDArray[np.float64], span: Span) -> NDArray[np.float64]:
+    """Return round values inside the range of what is shown; on the edge there is nothing to draw."""
+    low, high = np.nanmin(shown, initial=np.inf), np.nanmax(shown, initial=-np.inf)
+    if not low < high:
+        return np.empty(0)
+    if span.is_far:
+        levels = np.asarray(span.locator().tick_values(span.low, span.high))
+    else:
+        levels = np.asarray(MaxNLocator(NUM_CONTOURS, steps=[1, 2, 5, 10]).tick_values(low, high))
+    # 0 may come out as -1e-16, and must be told from the others.
+    levels = np.unique(np.append(np.where(np.abs(levels) < 1e-9 * (high - low), 0.0, levels), 0.0))
+    return levels[(levels > low) & (levels < high)]
+
+
+def _draw_contours(
+    axes: Axes,
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    shown: NDArray[np.float64],
+    span: Span,
+    norm: Normalize,
+) -> ContourSet | None:
+    levels = _levels(shown, span)
+    if levels.size == 0:
+        return None
+    contours = axes.contour(
+        x,
+        y,
+        np.ma.masked_invalid(shown),
+        levels=levels,
+        colors=[_contrast(norm(level)) for level in levels],
+        linewidths=[2.8 if level == 0 else 0.9 for level in levels],
+        linestyles=["dashed" if level < 0 else "solid" for level in levels],
+    )
+    words = {level: AT_ONE if level == 0 else write_tick(level) for level in levels}
+    axes.clabel(contours, fmt=words, fontsize="small", inline_spacing=2)
+    return contours
+
+
+def _contrast(height: float) -> str:
+    """Return white on the dark half of the colour map, black on the light half."""
+    red, green, blue, _ = colormaps[COLOUR_MAP](height)
+    return "white" if 0.3 * red + 0.59 * green + 0.11 * blue < 0.5 else BLACK
