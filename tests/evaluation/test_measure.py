@@ -1,7 +1,6 @@
 """The whole toolkit at once: right estimators pass every check, wrong ones fail those they should."""
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +44,11 @@ def test_a_wrong_estimator_fails_every_check(both: Evaluation) -> None:
 
 def test_right_estimators_rarely_fail_a_check() -> None:
     fails = 0
-    for seed in range(40):
-        evaluation = measure(shifted_normals(300, seed=100 + seed), num_replicates=200, seed=seed)
+    for seed in range(20):
+        evaluation = measure(shifted_normals(300, seed=100 + seed), num_replicates=100, seed=seed)
         fails += sum(check.verdict == "fails" for check in evaluation.checks)
-    # 240 checks at 3 standard errors: 0.65 expected, 5 or more with probability 1e-3 even at twice that rate.
-    assert fails <= 4
+    # 120 checks at 3 standard errors: 0.3 expected, 4 or more with probability 1e-3 even at twice that rate.
+    assert fails <= 3
 
 
 def test_what_ranks_decide_does_not_fail(both: Evaluation) -> None:
@@ -83,6 +82,7 @@ def test_weighted_is_weighted_by_prior_probability() -> None:
         assert weighted == pytest.approx(0.2 * first + 0.8 * second)
 
 
+@pytest.mark.slow
 def test_bootstrap_errors_are_the_spread_over_repetitions() -> None:
     """The errors of metrics that no formula covers, against the spread over simulations drawn anew."""
     metrics = ("kl", "spearman", "surprise_mse", "auc", "balanced_log_threshold")
@@ -100,13 +100,6 @@ def test_bootstrap_errors_are_the_spread_over_repetitions() -> None:
         values, errors = np.array(pairs).T
         # The spread of 40 is known to 11%; the bootstrap of a threshold is rough.
         assert errors.mean() == pytest.approx(values.std(ddof=1), rel=0.6 if "threshold" in metric else 0.45), metric
-
-
-def test_measuring_3000_data_sets_takes_seconds() -> None:
-    # The bound of five seconds is checked by benchmarks/toolkit.py; here only that it is not out of all proportion.
-    begin = time.monotonic()
-    measure(stretched(EXACT), exact=EXACT)
-    assert time.monotonic() - begin < 60
 
 
 def test_infinite_log_bfs_are_counted_and_ranked() -> None:

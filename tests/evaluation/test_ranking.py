@@ -32,14 +32,14 @@ def test_rank_correlation_is_that_of_scipy_also_for_repeated_data_sets(values: l
     x = np.array(values)
     y = rng.permutation(x) if seed % 2 else rng.normal(size=len(x))
     counts = rng.multinomial(len(x), np.full(len(x), 1 / len(x)), 3)
-    weights = np.concatenate([np.ones((1, len(x))), counts])
+    weights = np.concatenate([np.ones((1, len(x))), counts.astype(np.float64)])
     found = rank_correlation(x, y, weights)
     for rho, row in zip(found, weights.astype(int), strict=True):
         repeated = np.repeat(x, row), np.repeat(y, row)
         if any(len(set(part)) == 1 for part in repeated):
             assert np.isnan(rho) or abs(rho) < 1e-6
         else:
-            assert rho == pytest.approx(spearmanr(*repeated).statistic, abs=1e-9)
+            assert rho == pytest.approx(spearmanr(*repeated)[0], abs=1e-9)
 
 
 def test_by_hand() -> None:

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 from deepbf import __version__
 from deepbf.cli.compare import compare
 from deepbf.cli.demo import demo
+from deepbf.cli.evaluate import evaluate
 from deepbf.cli.fit import fit
 from deepbf.models import SimulationError
 
@@ -40,6 +41,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(fit)
 app.command()(compare)
+app.command()(evaluate)
 
 
 def print_version(wanted: bool) -> None:

@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 import json
-import runpy
 from pathlib import Path
-from typing import Any
 
 import typer
 
-# What a study file may define besides `models`; options given on the command line win.
-SETTINGS = (
-    "structure",
-    "prior_probs",
-    "network",
-    "loss",
-    "seconds",
-    "steps",
-    "num_simulations",
-    "ensemble",
-    "schedule",
-    "executor",
-    "seed",
-)
+from deepbf.cli.study_file import read_study
+
 BUDGETS = ("seconds", "steps", "num_simulations")
 
 
@@ -65,7 +51,7 @@ def fit(
         "ensemble": ensemble,
         "seed": seed,
     }
-    models, settings = read_study(study)
+    models, settings, _ = read_study(study)
     given = {name: value for name, value in options.items() if value is not None}
     if any(name in given for name in BUDGETS):
         settings = {name: value for name, value in settings.items() if name not in BUDGETS}
@@ -78,16 +64,6 @@ def fit(
                                "seconds": bf.record.seconds, "stopped": bf.record.stopped}, indent=2))  # fmt: skip
         return
     typer.echo(f"{bf}\nSaved to {out}. Next: deepbf compare {out} observed.csv")
-
-
-def read_study(path: Path) -> tuple[Any, dict[str, Any]]:
-    """Return the models and the settings that a study file defines."""
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no study file {path}. Pass a Python file that defines models = [...].")
-    defined = runpy.run_path(str(path))
-    if "models" not in defined:
-        raise ValueError(f"{path} defines no `models`. Add: models = [deepbf.Model(...), deepbf.Model(...)].")
-    return defined["models"], {name: defined[name] for name in SETTINGS if name in defined}
 
 
 def check_writable(out: Path) -> None:

@@ -179,7 +179,8 @@ class BayesFactor:
         first, second = self._model_index("model", model), self._model_index("over", over)
         if first == second:
             raise ValueError(f"model and over must differ; both are {self.names[first]!r}.")
-        pair = [self._models_of_fit(models)[k] for k in (first, second)]
+        checked = self.check_models(models)
+        pair = [checked[k] for k in (first, second)]
         prior = self._prior(prior_probs)[[first, second]]
         if observed is not None:
             self._check_data("observed", observed)
@@ -195,6 +196,31 @@ class BayesFactor:
             seed=seed,
             progress=progress,
         )
+
+    def check_models(self, models: Sequence[Model] | None = None) -> tuple[Model, ...]:
+        """Return the models to simulate from, if they are those of the fit by name, order and shape of their data.
+
+        `models` may be left out for an estimator that has just been fitted.
+        """
+        if models is None and self.models is None:
+            raise ValueError(
+                "models are needed to simulate, and an estimator's file does not hold them; pass models=[...], "
+                f"those of the fit: {', '.join(self.names)}."
+            )
+        given = ModelSet.of(models or self.models or ())
+        if given.names != self.names:
+            raise ValueError(
+                f"models must be those of the fit, in its order: {', '.join(self.names)}; "
+                f"received {', '.join(given.names)}."
+            )
+        for model in given.models:
+            shape = model.simulate(1, seed=0).data.shape[1:]
+            if shape != self.data_shape:
+                raise ValueError(
+                    f"models must simulate data sets of shape {self.data_shape}, as in the fit; {model.name} simulates "
+                    f"shape {shape}. Fit them anew, or pass the models of the fit."
+                )
+        return given.models
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the estimator to one file: weights and JSON, nothing that runs when loaded."""
@@ -253,23 +279,6 @@ class BayesFactor:
 
     def _prior(self, prior_probs: ArrayLike | None) -> NDArray[np.float64]:
         return self.prior_probs if prior_probs is None else _checks.check_probs("prior_probs", prior_probs, self.names)
-
-    def _models_of_fit(self, models: Sequence[Model] | None) -> tuple[Model, ...]:
-        """Return the models to simulate from: those given, if their names are those of the fit."""
-        if models is None:
-            if self.models is None:
-                raise ValueError(
-                    "models are needed to simulate, and an estimator's file does not hold them; pass models=[...], "
-                    f"those of the fit: {', '.join(self.names)}."
-                )
-            return self.models
-        given = ModelSet.of(models)
-        if given.names != self.names:
-            raise ValueError(
-                f"models must be those of the fit, in its order: {', '.join(self.names)}; "
-                f"received {', '.join(given.names)}."
-            )
-        return given.models
 
     def _warnings(self, members: NDArray[np.float64], error: float | None) -> tuple[str, ...]:
         said = []

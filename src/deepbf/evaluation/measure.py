@@ -221,14 +221,22 @@ def labelled(
     measured: Sequence[Variables], estimators: Sequence[str], names: Sequence[str], grid: NDArray[np.float64]
 ) -> xr.Dataset:
     """Return the estimators' variables side by side, each dimension with its labels."""
-    num_points = max(len(variables["false_positive_rate"][1]) for variables in measured)
-    for variables in measured:
+    num_points = max(len(one["false_positive_rate"][1]) for one in measured)
+    for one in measured:
         for rate in ("false_positive_rate", "true_positive_rate"):
-            dims, values = variables[rate]
+            dims, values = one[rate]
             # Curves of different lengths end at (1, 1) and stay there.
-            variables[rate] = (dims, np.pad(values, (0, num_points - len(values)), mode="edge"))
+            one[rate] = (dims, np.pad(values, (0, num_points - len(values)), mode="edge"))
     categories = list(category_names(names[0], names[1]))
-    results = xr.Dataset(
+    variables = {}
+    for name in dict.fromkeys(name for one in measured for name in one):
+        dims, example = next(one[name] for one in measured if name in one)
+        # The observed data have no exact Bayes factor here, so that estimator's surprise is unknown.
+        unknown = np.full(np.shape(example), np.nan)
+        values = np.stack([np.asarray(one.get(name, (dims, unknown))[1]) for one in measured])
+        variables[name] = (("estimator", *dims), values, {"long_name": METRICS[name]} if name in METRICS else {})
+    return xr.Dataset(
+        variables,
         coords={
             "estimator": list(estimators),
             "model": list(names),
@@ -238,18 +246,8 @@ def labelled(
             "decision": list(DECISIONS),
             "category": categories,
             "exact_category": categories,
-        }
+        },
     )
-    everywhere = dict.fromkeys(name for variables in measured for name in variables)
-    for name in everywhere:
-        dims, example = next(variables[name] for variables in measured if name in variables)
-        # The observed data have no exact Bayes factor here, so that estimator's surprise is unknown.
-        unknown = np.full(np.shape(example), np.nan)
-        values = np.stack([np.asarray(variables.get(name, (dims, unknown))[1]) for variables in measured])
-        results[name] = (("estimator", *dims), values)
-        if name in METRICS:
-            results[name].attrs["long_name"] = METRICS[name]
-    return results
 
 
 def add_raw(

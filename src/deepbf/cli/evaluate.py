@@ -1,0 +1,169 @@
+"""`deepbf evaluate`: how good trained estimators are, on fresh simulations."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from deepbf.cli.study_file import find_study
+
+
+def evaluate(
+    estimators: list[Path] = typer.Argument(help="One or more files written by deepbf fit, for the same models."),
+    study: str | None = typer.Option(
+        None,
+        help="Where the models are: the Python file of the fit, or a ready-made study such as data-1-i. "
+        "Default: the .py file of the same name beside the first estimator.",
+    ),
+    baseline: list[str] = typer.Option([], help="Also evaluate this baseline, such as abc_ranked; may be repeated."),
+    observed: Path | None = typer.Option(None, help="Observed data, CSV or .npy, for their surprise."),
+    num_datasets: int = typer.Option(1500, help="Data sets to simulate from each of the two models."),
+    model: str | None = typer.Option(None, help="Of more than two models: the first of the pair, by name."),
+    over: str | None = typer.Option(None, help="Of more than two models: the second of the pair, by name."),
+    prior_probs: str | None = typer.Option(
+        None, help="Prior probabilities of all models in order, such as 0.2,0.8. Default: those of the fit."
+    ),
+    seed: int = typer.Option(0, help="Seed of the simulations, which are never those of a fit."),
+    out: Path | None = typer.Option(None, help="A folder for the numbers (netCDF, JSON) and the plots (PNG)."),
+    as_json: bool = typer.Option(False, "--json", help="Print one JSON object for machines, no progress bar."),
+) -> None:
+    """Simulate afresh and measure how far the Bayes factors can be trusted.
+
+    Prints prior recovery, calibration, identities that any right Bayes factor obeys, error rates and ROC. Against the
+    exact Bayes factor too, if the study file defines `exact_log_bf`, a function from data sets along a leading axis to
+    natural log Bayes factors of the first model over the second. Several estimators are compared side by side.
+    """
+    import deepbf
+    from deepbf.cli.compare import parse_probs
+    from deepbf.cli.observed import read_observed
+
+    loaded = {name: deepbf.load(path) for name, path in named_files(estimators).items()}
+    first_estimator = next(iter(loaded.values()))
+    found, where = find_study(study, estimators[0], first_estimator.data_shape)
+    models = first_estimator.check_models(found.models)
+    for bf in loaded.values():
+        bf.check_models(models)
+    pair = chosen_pair(first_estimator.names, model, over)
+    prior = first_estimator.prior_probs if prior_probs is None else parse_probs(prior_probs)
+    if out is not None:
+        check_folder(out)
+    if not as_json:
+        typer.echo(f"Simulating {num_datasets:,} data sets of each model, from {where}", err=True)
+    asked: dict[str, Any] = {name: partial(ask, bf, *pair) for name, bf in loaded.items()}
+    asked |= as_functions(baseline, [models[k] for k in pair])
+    evaluation = deepbf.evaluate(
+        [models[k] for k in pair],
+        asked,
+        # The exact one that a study file defines is that of its first model over its second.
+        exact=found.exact_log_bf if pair == (0, 1) else None,
+        observed=None if observed is None else read_observed(observed, first_estimator.data_shape),
+        num_datasets=num_datasets,
+        prior_probs=probs_of_pair(prior, pair, first_estimator.names),
+        seed=seed,
+        progress=not as_json,
+    )
+    typer.echo(json.dumps(evaluation.to_dict()) if as_json else str(evaluation))
+    if out is not None:
+        written = write_all(evaluation, out)
+        typer.echo(f"\nWrote {', '.join(path.name for path in written)} to {out}", err=as_json)
+
+
+def ask(bf: Any, model: int, over: int, data: Any) -> Any:
+    """Return an estimator's log Bayes factors, one pair of models fixed."""
+    return bf.log_bf(data, model, over)
+
+
+def named_files(paths: Sequence[Path]) -> dict[str, Path]:
+    """Return the files by the shortest names that tell them apart."""
+    stems = Counter(path.stem for path in paths)
+    named = {path.stem if stems[path.stem] == 1 else str(path): path for path in paths}
+    if len(named) < len(paths):
+        raise ValueError(f"each estimator may be named once; received {', '.join(str(path) for path in paths)}.")
+    return named
+
+
+def chosen_pair(names: Sequence[str], model: str | None, over: str | None) -> tuple[int, int]:
+    """Return which two models to evaluate, by their positions."""
+    from deepbf import _checks
+
+    if len(names) > 2 and (model is None or over is None):
+        raise ValueError(
+            f"--model and --over must name two of the {len(names)} models, whose Bayes factor to evaluate: "
+            f"{', '.join(names)}."
+        )
+    first = names[0] if model is None else _checks.check_choice("--model", model, names)
+    second = names[1] if over is None else _checks.check_choice("--over", over, names)
+    if first == second:
+        raise ValueError(f"--model and --over must differ; both are {first!r}.")
+    return names.index(first), names.index(second)
+
+
+def probs_of_pair(prior_probs: Any, pair: tuple[int, int], names: Sequence[str]) -> Any:
+    """Return the prior probabilities of two models, given that it is one of them."""
+    from deepbf import _checks
+
+    chosen = _checks.check_probs("--prior-probs", prior_probs, names)[list(pair)]
+    return chosen / chosen.sum()
+
+
+def as_functions(names: Sequence[str], models: Sequence[Any]) -> Mapping[str, Callable[[Any], Any]]:
+    """Return the baselines as functions from data sets to log Bayes factors."""
+    from deepbf import _checks, baselines
+
+    methods = {name: getattr(baselines, _checks.check_choice("--baseline", name, baselines.METHODS)) for name in names}
+    return {name: partial(_log_bf_of, method, models) for name, method in methods.items()}
+
+
+def _log_bf_of(method: Callable[..., Any], models: Sequence[Any], data: Any) -> Any:
+    return method(models, data).log_bf
+
+
+def check_folder(out: Path) -> None:
+    """Raise now rather than after the work if nothing could be written there."""
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"--out must be a folder; {out} is a file. Pass another name.")
+    out.mkdir(parents=True, exist_ok=True)
+
+
+def write_all(evaluation: Any, out: Path) -> list[Path]:
+    """Write the numbers and every plot; return the files."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    from deepbf import plots
+
+    drawn: dict[str, Callable[[], Any]] = {
+        "roc.png": lambda: plots.roc(evaluation),
+        "reliability.png": lambda: plots.reliability(evaluation),
+    }
+    for name in evaluation.estimators:
+        ending = "" if len(evaluation.estimators) == 1 else f"-{Path(name).stem}"
+        drawn[f"densities{ending}.png"] = partial(draw_densities, evaluation, name)
+        if evaluation.has_exact:
+            drawn[f"scatter{ending}.png"] = partial(plots.scatter, evaluation, name)
+    written = [out / "evaluation.nc", out / "evaluation.json"]
+    for path in written:
+        evaluation.save(path)
+    for name, draw in drawn.items():
+        figure = draw().figure
+        figure.savefig(out / name, dpi=150)
+        plt.close(figure)
+        written.append(out / name)
+    return written
+
+
+def draw_densities(evaluation: Any, estimator: str) -> Any:
+    """Return the densities of log Bayes factors with the observed one marked, if there is one."""
+    from deepbf import plots
+
+    results = evaluation.results
+    observed = float(results["observed_log_bf"].sel(estimator=estimator)) if "observed_log_bf" in results else None
+    return plots.densities(evaluation, estimator, observed=observed)

@@ -1,0 +1,62 @@
+"""Studies on the command line: models from a Python file, or a ready-made study by its name."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+# What a study file may define besides `models`; options given on the command line win.
+SETTINGS = (
+    "structure",
+    "prior_probs",
+    "network",
+    "loss",
+    "seconds",
+    "steps",
+    "num_simulations",
+    "ensemble",
+    "schedule",
+    "executor",
+    "seed",
+)
+
+
+class StudyFile(NamedTuple):
+    """What a study brings to the command line."""
+
+    models: Sequence[Any]
+    settings: dict[str, Any]
+    exact_log_bf: Callable[..., Any] | None
+
+
+def read_study(path: Path) -> StudyFile:
+    """Return the models, the settings, and the exact log Bayes factor if there is one, that a study file defines."""
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no study file {path}. Pass a Python file that defines models = [...].")
+    defined = runpy.run_path(str(path))
+    if "models" not in defined:
+        raise ValueError(f"{path} defines no `models`. Add: models = [deepbf.Model(...), deepbf.Model(...)].")
+    settings = {name: defined[name] for name in SETTINGS if name in defined}
+    return StudyFile(defined["models"], settings, defined.get("exact_log_bf"))
+
+
+def find_study(wanted: str | None, estimator: Path, data_shape: tuple[int, ...]) -> tuple[StudyFile, str]:
+    """Return the study to simulate from, and where it was found: a file, a name, or the file beside the estimator."""
+    from deepbf import studies
+
+    if wanted is None:
+        beside = estimator.with_suffix(".py")
+        if not beside.is_file():
+            raise FileNotFoundError(
+                f"--study must say which models to simulate from, there is no {beside.name} beside {estimator.name}. "
+                f"Pass the Python file of the fit, or one of {', '.join(studies.names())}."
+            )
+        return read_study(beside), str(beside)
+    if wanted in studies.names() and not Path(wanted).is_file():
+        study = studies.load(wanted)
+        if data_shape and study.models[0].simulate(1, seed=0).data.shape[1:] != data_shape:
+            study = studies.load(wanted, num_obs=data_shape[0])
+        return StudyFile(study.models, {}, study.exact_log_bf), f"the ready-made study {wanted}"
+    return read_study(Path(wanted)), wanted
