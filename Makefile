@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-slow lint types format bench bench-accuracy bench-overlap bench-evaluate bench-abc bench-bridge bench-trees clean
+.PHONY: help setup demo test test-fast test-slow lint types format bench bench-accuracy bench-overlap bench-evaluate bench-abc bench-bridge bench-trees bench-toolkit clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,7 +44,7 @@ format: setup ## rewrite files in the house format
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: bench-accuracy bench-overlap bench-evaluate bench-abc bench-bridge bench-trees ## run every benchmark
+bench: bench-accuracy bench-overlap bench-evaluate bench-abc bench-bridge bench-trees bench-toolkit ## run every benchmark
 
 bench-accuracy: setup ## error against the exact Bayes factor
 	$(BIN)/python benchmarks/accuracy.py
@@ -63,6 +63,9 @@ bench-bridge: setup ## bridge and warp bridge sampling against the closed form
 
 bench-trees: setup ## processing trees: importance sampling against adaptive integration
 	$(BIN)/python benchmarks/trees.py
+
+bench-toolkit: setup ## the time that the evaluation toolkit adds
+	$(BIN)/python benchmarks/toolkit.py
 
 clean: ## remove .venv, builds and caches
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from deepbf import Answer
 from deepbf._jeffreys import strength_on_jeffreys_scale
-from deepbf.answer import write_odds, write_prob
+from deepbf.answer import TailArea, write_odds, write_prob
 
 
 def answer(log_bf: float, **changes: Any) -> Answer:
@@ -151,6 +151,17 @@ def test_odds_are_at_least_one_to_one_and_finite(log_odds: float) -> None:
 def test_all_models_are_printed_with_their_probabilities() -> None:
     text = str(answer(1.0, names=("a", "b", "c"), prior_probs=(0.2, 0.3, 0.5), posterior_probs=(0.7, 0.2999, 1e-4)))
     assert "a 0.700, b 0.300, c < 0.001; before the data 0.200, 0.300, 0.500" in text
+
+
+def test_surprise_is_printed_for_both_models_and_survives_json() -> None:
+    surprised = answer(
+        2.09, surprise={"process dissociation": TailArea(0.19, 0.17, 0.21), "Stroop": TailArea(0, 0, 0.002)}
+    )
+    assert "0.190 if process dissociation is true, < 0.002 if Stroop is true; small is surprising" in str(surprised)
+    back = json.loads(json.dumps(surprised.to_dict()))
+    assert back["surprise"]["process dissociation"] == {"prob": 0.19, "low": 0.17, "high": 0.21}
+    assert "surprise" not in str(answer(2.09))
+    assert answer(2.09).to_dict()["surprise"] is None
 
 
 def test_an_answer_is_plain_data() -> None:

@@ -55,5 +55,12 @@ def untrained(
         prior_probs=np.full(len(names), 1 / len(names)),
         structure=structure,
         network=network,
-        ensemble=TrainedEnsemble(standardiser, preparation, settle_ensemble(networks, reference), data_shape, record),
+        ensemble=TrainedEnsemble(
+            standardiser,
+            preparation,
+            settle_ensemble(networks, reference),
+            data_shape,
+            record,
+            reference=np.random.default_rng(2).normal(size=(len(names), 50, len(names) - 1)).astype(np.float32),
+        ),
     )

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from deepbf._jeffreys import strength_on_jeffreys_scale
+
+
+class TailArea(NamedTuple):
+    """A tail area with the 95% interval that a finite number of simulations leaves."""
+
+    prob: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -25,6 +33,9 @@ class Answer:
         95% interval of `log_bf`: Student's t with one degree of freedom less than there are members.
     names, prior_probs, posterior_probs
         All models, in the order given to `fit`, with their probabilities before and after the data.
+    surprise
+        For `model` and `against`, by name: the probability, if that model were true, of a Bayes factor at least as much
+        against it as this one. Small is surprising. None for an estimator that holds no reference simulations.
     warnings
         What should make a reader careful, in words.
     """
@@ -37,6 +48,7 @@ class Answer:
     names: tuple[str, ...]
     prior_probs: tuple[float, ...]
     posterior_probs: tuple[float, ...]
+    surprise: dict[str, TailArea] | None = None
     warnings: tuple[str, ...] = field(default=())
 
     @property
@@ -57,7 +69,8 @@ class Answer:
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""
         derived = {"favours": self.favours, "over": self.over, "strength": self.strength}
-        return {**asdict(self), **derived}
+        surprise = None if self.surprise is None else {name: area._asdict() for name, area in self.surprise.items()}
+        return {**asdict(self), "surprise": surprise, **derived}
 
     def __str__(self) -> str:
         rows = [
@@ -66,6 +79,8 @@ class Answer:
             ("evidence", f"{self.strength} (Jeffreys' scale)"),
             ("probabilities", self._written_probs()),
         ]
+        if self.surprise is not None:
+            rows.append(("surprise", self._written_surprise()))
         lines = [f"In favour of {self.favours} over {self.over}"]
         lines += [f"  {label:<17} {text}" for label, text in rows]
         lines += [f"  {'careful':<17} {warning}" for warning in self.warnings]
@@ -79,12 +94,33 @@ class Answer:
         low, high = sorted(sign * end for end in self.interval)
         return f"{text} +- {self.error:.2g}, natural log; 95% interval {low:.2f} to {high:.2f}"
 
+    def _written_surprise(self) -> str:
+        said = [f"{write_tail_area(area)} if {name} is true" for name, area in (self.surprise or {}).items()]
+        return f"{', '.join(said)}; small is surprising"
+
     def _written_probs(self) -> str:
         after = ", ".join(
             f"{name} {write_prob(prob)}" for name, prob in zip(self.names, self.posterior_probs, strict=True)
         )
         before = ", ".join(write_prob(prob) for prob in self.prior_probs)
         return f"{after}; before the data {before}"
+
+
+def write_tail_area(area: TailArea) -> str:
+    """Return a tail area, with its interval where a reader may take it for surprising.
+
+    Examples
+    --------
+    >>> write_tail_area(TailArea(0.35, 0.34, 0.36)), write_tail_area(TailArea(0.02, 0.015, 0.026))
+    ('0.350', '0.020 (0.015 to 0.026)')
+    >>> write_tail_area(TailArea(0.0, 0.0, 0.0284)), write_tail_area(TailArea(0.0, 0.0, 1e-5))
+    ('< 0.029', '< 0.001')
+    """
+    if area.prob < 0.001:
+        # None or next to none of few simulations: what they rule out, not what they show.
+        return f"< {max(1, math.ceil(1000 * area.high)) / 1000:.3f}"
+    interval = "" if area.prob > 0.1 else f" ({area.low:.3f} to {area.high:.3f})"
+    return f"{write_prob(area.prob)}{interval}"
 
 
 def write_odds(log_odds: float) -> str:

@@ -234,6 +234,38 @@ def test_an_answer_is_what_log_bf_says(normal_mean: BayesFactor) -> None:
     assert_allclose(answer.posterior_probs, normal_mean.posterior_probs(DATA[0])[0], rtol=1e-12)
 
 
+def test_surprise_is_the_tail_area_among_simulations_of_each_model(normal_mean: BayesFactor) -> None:
+    reference = normal_mean.reference_log_bf()
+    assert reference is not None
+    assert [len(part) for part in reference] == [len(reference[0])] * 2
+    assert len(reference[0]) >= 1000
+    for data in DATA[:5]:
+        answer = normal_mean.compare(data)
+        assert answer.surprise is not None
+        assert answer.surprise["free mean"].prob == np.mean(reference[0] <= answer.log_bf)
+        assert answer.surprise["zero mean"].prob == np.mean(reference[1] >= answer.log_bf)
+
+
+def test_surprise_is_that_of_fresh_simulations(normal_mean: BayesFactor) -> None:
+    fresh = [normal_mean.log_bf(model.simulate(4000, seed=77).data) for model in simulators.NORMAL_MEAN]
+    answer = normal_mean.compare(DATA[0])
+    assert answer.surprise is not None
+    for name, share in (
+        ("free mean", np.mean(fresh[0] <= answer.log_bf)),
+        ("zero mean", np.mean(fresh[1] >= answer.log_bf)),
+    ):
+        found = answer.surprise[name]
+        error = np.hypot((found.high - found.low) / 4, np.sqrt(share * (1 - share) / 4000))
+        assert abs(found.prob - share) < 4 * error
+
+
+def test_surprise_turns_round_with_the_question(three_means: BayesFactor) -> None:
+    one_way, other_way = (three_means.compare(DATA[0], model=a, over=b) for a, b in ((0, 2), (2, 0)))
+    assert one_way.surprise == other_way.surprise
+    assert one_way.surprise is not None
+    assert set(one_way.surprise) == {three_means.names[0], three_means.names[2]}
+
+
 def test_the_interval_is_students_about_the_mean(normal_mean: BayesFactor) -> None:
     answer = normal_mean.compare(DATA[0])
     assert answer.interval is not None

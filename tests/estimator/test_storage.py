@@ -76,6 +76,7 @@ def test_a_trained_estimator_is_saved_with_all_it_knows(
     data, _ = simulate_truth(NORMAL_MEAN, 100, seed=51)
     assert_array_equal(loaded.log_bf_members(data), original.log_bf_members(data))
     assert loaded.compare(data[0]) == original.compare(data[0])
+    assert loaded.compare(data[0]).surprise is not None
     assert len(loaded.record.history) == len(original.record.history)
     for before, after in zip(original.record.history, loaded.record.history, strict=True):
         assert_array_equal(list(after.values()), list(before.values()))

@@ -17,7 +17,8 @@ from scipy.stats import t as student_t
 
 from deepbf import _checks
 from deepbf._numerics import log_evidence, log_posterior_probs, log_ratio
-from deepbf.answer import Answer
+from deepbf.answer import Answer, TailArea
+from deepbf.evaluation.tail_areas import surprise
 from deepbf.models import Model, ModelSet
 from deepbf.networks.ensemble import compile_evaluation, ensemble_log_odds, in_batches
 from deepbf.training import TrainedEnsemble, TrainingRecord
@@ -136,8 +137,19 @@ class BayesFactor:
             names=self.names,
             prior_probs=tuple(prior.tolist()),
             posterior_probs=tuple(np.exp(log_posterior_probs(mean_evidence, np.log(prior))).tolist()),
+            surprise=self._surprise(float(members.mean()), first, second),
             warnings=self._warnings(members, error),
         )
+
+    def reference_log_bf(self, model: int | str = 0, over: int | str = 1) -> tuple[NDArray[np.float64], ...] | None:
+        """Return log Bayes factors at simulations set aside from training, of `model` and of `over`.
+
+        They are what the observed one is compared with for its surprise; None for files that do not hold them.
+        """
+        if self.ensemble.reference is None:
+            return None
+        first, second = self._model_index("model", model), self._model_index("over", over)
+        return tuple(log_ratio(self.ensemble.reference[source], first, second) for source in (first, second))
 
     def evaluate(
         self,
@@ -279,6 +291,14 @@ class BayesFactor:
 
     def _prior(self, prior_probs: ArrayLike | None) -> NDArray[np.float64]:
         return self.prior_probs if prior_probs is None else _checks.check_probs("prior_probs", prior_probs, self.names)
+
+    def _surprise(self, log_bf: float, first: int, second: int) -> dict[str, TailArea] | None:
+        reference = self.reference_log_bf(first, second)
+        if reference is None:
+            return None
+        found = surprise(log_bf, reference)
+        columns = zip(*(part[0].tolist() for part in found), strict=True)
+        return {self.names[k]: TailArea(*values) for k, values in zip((first, second), columns, strict=True)}
 
     def _warnings(self, members: NDArray[np.float64], error: float | None) -> tuple[str, ...]:
         said = []

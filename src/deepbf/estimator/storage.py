@@ -59,8 +59,11 @@ def save(estimator: BayesFactor, path: str | os.PathLike[str]) -> None:
         "layout": dataclasses.asdict(ensemble.preparation.layout(ensemble.data_shape)),
         "preparation": describe_part(ensemble.preparation, "preparation", arrays),
         "record": dataclasses.asdict(ensemble.record),
+        "has_reference": ensemble.reference is not None,
     }
     arrays |= named_leaves(ensemble.networks)
+    if ensemble.reference is not None:
+        arrays["reference"] = ensemble.reference
     metadata = {
         "format": FORMAT,
         "format_version": str(FORMAT_VERSION),
@@ -133,6 +136,7 @@ def rebuild(header: Mapping[str, Any], arrays: Arrays) -> BayesFactor:
         networks=fill_leaves(blank_ensemble(kind, layout, len(header["names"]), header["num_members"]), arrays),
         data_shape=tuple(header["data_shape"]),
         record=TrainingRecord(**header["record"]),
+        reference=read_reference(header, arrays),
     )
     return BayesFactor(
         names=tuple(header["names"]),
@@ -156,6 +160,16 @@ def check_shapes(
     prepared = eqx.filter_eval_shape(preparation, jax.ShapeDtypeStruct((7, *data_shape), jnp.float32))
     if prepared.shape != (7, layout.width):
         raise ValueError(f"the preparation makes {prepared.shape[1:]} columns, the networks read {layout.width}")
+
+
+def read_reference(header: Mapping[str, Any], arrays: Arrays) -> NDArray[np.float32] | None:
+    """Return the log odds at simulations set aside, if the file holds them."""
+    if not header["has_reference"]:
+        return None
+    reference, num_models = arrays["reference"], len(header["names"])
+    if reference.ndim != 3 or reference.shape[::2] != (num_models, num_models - 1):
+        raise ValueError(f"reference has shape {reference.shape} for {num_models} models")
+    return reference
 
 
 def describe_part(part: eqx.Module, name: str, arrays: Arrays) -> dict[str, Any]:

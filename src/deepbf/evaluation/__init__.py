@@ -1,7 +1,26 @@
 """How good a Bayes factor estimator is, where the truth is known and where it is not; on plain arrays."""
 
-from deepbf.evaluation.measure import measure
-from deepbf.evaluation.result import Evaluation
-from deepbf.evaluation.surprise import Surprise, surprise
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from deepbf.evaluation.measuring import measure
+    from deepbf.evaluation.result import Evaluation
+    from deepbf.evaluation.tail_areas import Surprise, surprise
 
 __all__ = ["Evaluation", "Surprise", "measure", "surprise"]
+
+# Looked up when first used: an answer needs its surprise, and should not wait for xarray and scikit-learn.
+_HOMES = {"Evaluation": "result", "Surprise": "tail_areas", "measure": "measuring", "surprise": "tail_areas"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'deepbf.evaluation' has no attribute {name!r}; it has {', '.join(__all__)}.")
+    return getattr(importlib.import_module(f"deepbf.evaluation.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -9,7 +9,7 @@ from deepbf.evaluation.bootstrap import ModelStatistic, Statistic, by_model, mea
 from deepbf.evaluation.density import Divergence
 from deepbf.evaluation.log_bfs import ByModel, log_losses, shift
 from deepbf.evaluation.ranking import rank_correlation
-from deepbf.evaluation.surprise import SquaredSurpriseError
+from deepbf.evaluation.tail_areas import SquaredSurpriseError
 
 METRICS = {
     "mse": "MSE of log BF",

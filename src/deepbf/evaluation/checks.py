@@ -75,7 +75,8 @@ def _line_checks(results: xr.Dataset) -> list[tuple[str, Verdict, str]]:
         value, error = float(results[name]), float(results[f"{name}_error"])
         label = f"{name} of recalibration"
         if np.isnan(value):
-            checks.append((label, "unusable", "the simulations are told apart without an error"))
+            reason = "log BF never varies" if results["auc"] == 0.5 else "the models are told apart without an error"
+            checks.append((label, "unusable", reason))
             continue
         z = (value - right) / error
         checks.append((label, _within(z), f"{value:.3f} +- {error:.3f} for {right:g}, z = {z:.1f}"))

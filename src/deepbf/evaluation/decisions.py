@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from deepbf._jeffreys import jeffreys_category
 from deepbf.evaluation.log_bfs import ByModel
-from deepbf.evaluation.surprise import binomial_interval
+from deepbf.evaluation.tail_areas import binomial_interval
 
 # Bayes factors at which papers draw their lines; at 1, every data set is decided.
 CONVENTIONAL_THRESHOLDS = (1.0, 3.0, 10.0, 30.0, 100.0)

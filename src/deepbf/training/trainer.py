@@ -64,13 +64,18 @@ class TrainingRecord:
 
 @dataclass(frozen=True)
 class TrainedEnsemble:
-    """The trained map in its three stages, and the record of how it came about."""
+    """The trained map in its three stages, and the record of how it came about.
+
+    `reference` holds the ensemble's mean log odds against the last model at simulations set aside, shape (K models that
+    they came from, data sets, K - 1): what a Bayes factor looks like if a model is true.
+    """
 
     standardiser: Standardiser
     preparation: AbstractPreparation
     networks: AbstractNetwork
     data_shape: tuple[int, ...]
     record: TrainingRecord
+    reference: NDArray[np.float32] | None
 
 
 class PartialTrainingError(SimulationError):
@@ -298,9 +303,13 @@ class Trainer:
 
     def _loss_of(self, weights: jax.Array) -> float:
         """Return the held-out cross-entropy of the ensemble's mean log odds, averaged over models."""
-        judge = partial(self._judge, weights, self._settling_batch())
-        log_odds = [in_batches(judge, rows, PREPARE_ROWS) for rows in self._held_out.rows()]
+        log_odds = self._held_out_log_odds(weights)
         return float(np.mean([cross_entropy(log_evidence(odds), label).mean() for label, odds in enumerate(log_odds)]))
+
+    def _held_out_log_odds(self, weights: jax.Array) -> NDArray[np.float32]:
+        """Return the ensemble's mean log odds at the simulations set aside, shape (models, data sets, K - 1)."""
+        judge = partial(self._judge, weights, self._settling_batch())
+        return np.stack([in_batches(judge, rows, PREPARE_ROWS) for rows in self._held_out.rows()])
 
     def _settling_batch(self) -> jax.Array:
         if self._reference is None:
@@ -321,7 +330,9 @@ class Trainer:
             stopped=stopped,
             history=self._history,
         )
-        return TrainedEnsemble(self._standardiser, self._preparation, networks, self._data_shape, record)
+        return TrainedEnsemble(
+            self._standardiser, self._preparation, networks, self._data_shape, record, self._held_out_log_odds(best)
+        )
 
     def _num_simulations(self) -> int:
         return self._num_models * (self._pool.num_rows + self._held_out.num_rows)

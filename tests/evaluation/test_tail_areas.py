@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binomtest, kstest, norm
 
 from deepbf.evaluation import surprise
-from deepbf.evaluation.surprise import binomial_interval
+from deepbf.evaluation.tail_areas import binomial_interval
 from tests.evaluation.problems import SHIFT, shifted_normals, stretched
 
 

@@ -37,7 +37,7 @@ from deepbf.evaluation.log_bfs import ByModel, log_losses, shift
 from deepbf.evaluation.prior_recovery import estimated_prior
 from deepbf.evaluation.result import Evaluation
 from deepbf.evaluation.roc import BalancedThreshold, area_under_roc, roc_curve
-from deepbf.evaluation.surprise import surprise
+from deepbf.evaluation.tail_areas import surprise
 
 # Beyond a Bayes factor of a million to one, no decision depends on the number (the range of the paper's figures).
 DEFAULT_CLIP = float(np.log(1e6))
