@@ -50,11 +50,11 @@ def test_several_estimators_and_a_baseline_side_by_side_in_json(folder: Path, tm
     observed.write_text("1\n" * 18 + "0\n" * 2)
     code, output, error = run(
         "evaluate", folder / "study.deepbf", folder / "shorter.deepbf", "--study", folder / "study.py",
-        "--baseline", "abc_logistic", "--observed", observed, "--seed", 5, "--json", *QUICK,
+        "--baseline", "abc_ranked", "--observed", observed, "--seed", 5, "--json", *QUICK,
     )  # fmt: skip
     assert code == 0, error
     found = json.loads(output)
-    assert found["coordinates"]["estimator"]["values"] == ["study", "shorter", "abc_logistic", "exact"]
+    assert found["coordinates"]["estimator"]["values"] == ["study", "shorter", "abc_ranked", "exact"]
     auc = dict(zip(found["coordinates"]["estimator"]["values"], found["variables"]["auc"]["values"], strict=True))
     # The number of heads decides, and every estimator finds it.
     assert min(auc.values()) > 0.95
@@ -121,6 +121,7 @@ def test_bad_input_is_explained(folder: Path, tmp_path: Path) -> None:
         ([estimator, "--study", tmp_path / "others.py"], "models must be those of the fit"),
         ([estimator, "--study", tmp_path / "longer.py"], "fair simulates shape (21,)"),
         ([estimator, "--baseline", "abc_rank"], "Did you mean 'abc_ranked'"),
+        ([estimator, "--baseline", "abc_epsilon"], "needs epsilon, which has no default"),
         ([estimator, "--out", tmp_path / "file"], "--out must be a folder"),
         ([estimator, "--model", "unfair"], "--model must be one of"),
         ([estimator, "--model", "loaded"], "must differ"),

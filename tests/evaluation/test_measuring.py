@@ -42,6 +42,11 @@ def test_a_wrong_estimator_fails_every_check(both: Evaluation) -> None:
     assert found == dict.fromkeys(found, "fails")
 
 
+def test_few_replicates_are_enough_to_fail() -> None:
+    found = measure(stretched(EXACT), names=NAMES, num_replicates=20)
+    assert set(verdicts(found, "estimate").values()) == {"fails"}
+
+
 def test_right_estimators_rarely_fail_a_check() -> None:
     fails = 0
     for seed in range(20):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -117,6 +118,13 @@ def as_functions(names: Sequence[str], models: Sequence[Any]) -> Mapping[str, Ca
     from deepbf import _checks, baselines
 
     methods = {name: getattr(baselines, _checks.check_choice("--baseline", name, baselines.METHODS)) for name in names}
+    for name, method in methods.items():
+        needed = [p.name for p in inspect.signature(method).parameters.values() if p.default is p.empty][2:]
+        if needed:
+            raise ValueError(
+                f"--baseline {name} needs {', '.join(needed)}, which has no default; in Python, pass deepbf.evaluate "
+                f"{{'{name}': lambda data: deepbf.baselines.{name}(models, data, {needed[0]}=...).log_bf}}."
+            )
     return {name: partial(_log_bf_of, method, models) for name, method in methods.items()}
 
 

@@ -42,6 +42,19 @@ from deepbf.evaluation.tail_areas import surprise
 # Beyond a Bayes factor of a million to one, no decision depends on the number (the range of the paper's figures).
 DEFAULT_CLIP = float(np.log(1e6))
 
+# Fewer would leave no p-value small enough to fail by.
+FEWEST_REDRAWN = 1000
+
+LONG_NAMES = METRICS | {
+    "loss": "loss on fresh data",
+    "auc": "area under ROC",
+    "calibration_error": "calibration error",
+    "balanced_log_threshold": "balancing log threshold",
+    "balanced_error_rate": "error rate at the balancing threshold",
+    "slope": "slope of recalibration",
+    "intercept": "intercept of recalibration",
+}
+
 # A variable of the result: its dimensions after `estimator`, and its values for one estimator.
 Variables = dict[str, tuple[tuple[str, ...], Any]]
 
@@ -167,7 +180,7 @@ def measured_without_truth(
     # At data of the first model the Bayes factor over it is the inverse.
     identities = (mean_bf_identity(-log_bf[0]), mean_bf_identity(log_bf[1]))
     curve = reliability_curve(log_bf, prior)
-    error = calibration_error(log_bf, prior, num_replicates=num_replicates, seed=seed)
+    error = calibration_error(log_bf, prior, num_replicates=max(num_replicates, FEWEST_REDRAWN), seed=seed)
     line = recalibration(log_bf, clip)
     variables: Variables = {
         "estimated_prior": ((), recovered.prob),
@@ -234,7 +247,7 @@ def labelled(
         # The observed data have no exact Bayes factor here, so that estimator's surprise is unknown.
         unknown = np.full(np.shape(example), np.nan)
         values = np.stack([np.asarray(one.get(name, (dims, unknown))[1]) for one in measured])
-        variables[name] = (("estimator", *dims), values, {"long_name": METRICS[name]} if name in METRICS else {})
+        variables[name] = (("estimator", *dims), values, {"long_name": LONG_NAMES[name]} if name in LONG_NAMES else {})
     return xr.Dataset(
         variables,
         coords={
