@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepbf import BayesFactor
-from deepbf.networks import NETWORKS
+from deepbf.networks import NETWORKS, OBSERVATION_AXES
 from deepbf.networks.ensemble import init_ensemble, settle_ensemble
 from deepbf.standardise import Standardiser
 from deepbf.training import TrainedEnsemble, TrainingRecord
@@ -42,7 +42,7 @@ def untrained(
     """Return an estimator fitted to pilot data in all but its weights, which are random."""
     kind = NETWORKS[structure][network]
     pilot = pilot_data(data_shape, len(names))
-    standardiser = Standardiser.fit(pilot, exchangeable=structure == "exchangeable")
+    standardiser = Standardiser.fit(pilot, num_axes=OBSERVATION_AXES[structure])
     standardised = [standardiser(data) for data in pilot]
     preparation = kind.fit_preparation(standardised)
     networks = init_ensemble(kind, preparation.layout(data_shape), len(names), num_members, jax.random.key(seed))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,12 +26,13 @@ class Standardiser:
     scale: NDArray[np.float64]
 
     @classmethod
-    def fit(cls, pilot: Sequence[NDArray[np.generic]], *, exchangeable: bool) -> Standardiser:
+    def fit(cls, pilot: Sequence[NDArray[np.generic]], *, num_axes: int) -> Standardiser:
         """Return the standardiser for data like `pilot`, one array of data sets a model.
 
-        With `exchangeable`, axis 1 runs over exchangeable observations, which share one location and scale.
+        The first `num_axes` axes of a data set run over observations, which share one location and scale. Observations
+        of nan are absent, and stay nan.
         """
-        columns = [_as_columns(data, exchangeable) for data in pilot]
+        columns = [_as_columns(data, num_axes) for data in pilot]
         pooled = np.concatenate(columns)
         # Not np.median, which adds the two middle values before it halves them, and overflows near the largest float.
         low, high = (np.quantile(pooled, 0.5, axis=0, method=side) for side in ("lower", "higher"))
@@ -55,12 +57,12 @@ class Standardiser:
         return scaled
 
 
-def _as_columns(data: NDArray[np.generic], exchangeable: bool) -> NDArray[np.float64]:
+def _as_columns(data: NDArray[np.generic], num_axes: int) -> NDArray[np.float64]:
+    """Return every observation that is there as a row."""
     values = np.asarray(data, dtype=np.float64)
-    if exchangeable:
-        # (datasets, observations) or (datasets, observations, features): every observation is a row.
-        return values.reshape(values.shape[0] * values.shape[1], *values.shape[2:])
-    return values
+    rows = values.reshape(math.prod(values.shape[: num_axes + 1]), *values.shape[num_axes + 1 :])
+    absent = np.isnan(rows).any(axis=tuple(range(1, rows.ndim)))
+    return rows[~absent] if absent.any() else rows
 
 
 def _robust_scale(pooled: NDArray[np.float64], location: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -151,7 +151,7 @@ def test_a_stream_that_starts_past_its_end_is_exhausted() -> None:
 
 
 def test_the_standardiser_travels_to_other_processes(process_pool: Executor) -> None:
-    standardiser = Standardiser.fit(nested_spawn_data(NORMAL_MEAN, CHUNK_SIZE), exchangeable=True)
+    standardiser = Standardiser.fit(nested_spawn_data(NORMAL_MEAN, CHUNK_SIZE), num_axes=1)
     with SimulationStream(
         NORMAL_MEAN, SEED, num_datasets=NUM_DATASETS, executor=process_pool, transform=standardiser
     ) as stream:

@@ -24,7 +24,7 @@ from deepbf import _checks
 from deepbf._files import write_whole
 from deepbf._version import __version__
 from deepbf.estimator.bayes_factor import BayesFactor
-from deepbf.networks import NETWORKS, AbstractNetwork, AbstractPreparation, InputLayout
+from deepbf.networks import NETWORKS, OBSERVATION_AXES, AbstractNetwork, AbstractPreparation, InputLayout
 from deepbf.networks.ensemble import blank_ensemble
 from deepbf.networks.histogram import SoftHistogram
 from deepbf.networks.multiscale import MultiScale
@@ -129,7 +129,8 @@ def rebuild(header: Mapping[str, Any], arrays: Arrays) -> BayesFactor:
     if not isinstance(preparation, AbstractPreparation):
         raise TypeError(f"{type(preparation).__name__} does not prepare data")
     standardiser = Standardiser(arrays["standardiser.location"], arrays["standardiser.scale"])
-    check_shapes(standardiser, preparation, layout, tuple(header["data_shape"]))
+    num_axes = OBSERVATION_AXES[header["structure"]]
+    check_shapes(standardiser, preparation, layout, tuple(header["data_shape"]), num_axes)
     ensemble = TrainedEnsemble(
         standardiser=standardiser,
         preparation=preparation,
@@ -148,11 +149,15 @@ def rebuild(header: Mapping[str, Any], arrays: Arrays) -> BayesFactor:
 
 
 def check_shapes(
-    standardiser: Standardiser, preparation: AbstractPreparation, layout: InputLayout, data_shape: tuple[int, ...]
+    standardiser: Standardiser,
+    preparation: AbstractPreparation,
+    layout: InputLayout,
+    data_shape: tuple[int, ...],
+    num_axes: int,
 ) -> None:
     """Raise unless data of this shape pass through the standardiser and the preparation as the layout says."""
     for name, array in (("location", standardiser.location), ("scale", standardiser.scale)):
-        if array.shape not in (data_shape, data_shape[1:]):
+        if array.shape != data_shape[num_axes:]:
             raise ValueError(f"standardiser.{name} has shape {array.shape} for data sets of shape {data_shape}")
     if preparation.layout(data_shape) != layout:
         raise ValueError(f"the preparation does not fit data sets of shape {data_shape}")

@@ -21,6 +21,9 @@ class NetworkKind:
     peak_rate: float
 
 
+# Leading axes of a data set that run over observations, which share one scale.
+OBSERVATION_AXES = {"vector": 0, "exchangeable": 1}
+
 # The first of each structure is its default.
 NETWORKS: dict[str, dict[str, NetworkKind]] = {
     "vector": {

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from deepbf._numerics import cross_entropy, log_evidence
 from deepbf.losses import Loss
 from deepbf.models import ModelSet, SimulationError
-from deepbf.networks import NETWORKS, AbstractNetwork, AbstractPreparation, NetworkKind
+from deepbf.networks import NETWORKS, OBSERVATION_AXES, AbstractNetwork, AbstractPreparation, NetworkKind
 from deepbf.networks.ensemble import compile_evaluation, ensemble_log_odds, in_batches, init_ensemble, settle_ensemble
 from deepbf.simulation import CHUNK_SIZE, SimulationStream
 from deepbf.standardise import Standardiser
@@ -108,7 +108,7 @@ def train(
             model_set, simulation_seed, executor=executor, num_datasets=num_each, seconds=budget.seconds, stop=stop
         )
         check_structure_fits(structure, pilot.data_shape)
-        standardiser = Standardiser.fit(pilot.data, exchangeable=structure == "exchangeable")
+        standardiser = Standardiser.fit(pilot.data, num_axes=OBSERVATION_AXES[structure])
         with SimulationStream(
             model_set.models,
             simulation_seed,
@@ -134,11 +134,12 @@ def train(
 
 
 def check_structure_fits(structure: str, data_shape: tuple[int, ...]) -> None:
-    """Raise if data sets of this shape have no axis of exchangeable observations where one is needed."""
-    if structure == "exchangeable" and len(data_shape) == 0:
+    """Raise if data sets of this shape lack the axes of observations that the structure needs."""
+    if len(data_shape) < OBSERVATION_AXES[structure]:
+        wanted = "(size, num_groups, num_obs)" if OBSERVATION_AXES[structure] == 2 else "(size, num_obs)"
         raise ValueError(
-            "structure='exchangeable' needs data sets with an axis of observations; the simulators return one number "
-            "a data set. Return shape (size, num_obs), or pass structure='vector'."
+            f"structure={structure!r} needs data sets with an axis of observations; the simulators return data sets of "
+            f"shape {data_shape}. Return shape {wanted}, or pass structure='vector'."
         )
 
 
