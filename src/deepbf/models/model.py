@@ -39,6 +39,8 @@ class Model:
     simulator
         ``simulator(rng, params)`` returns an array with one data set per leading index. ``rng`` is a
         `numpy.random.Generator`; draw every random number from it. Without a prior: ``simulator(rng, size)``.
+        Observations that are not there, such as trials beyond the last of a shorter group, are masked in a
+        `numpy.ma.MaskedArray`.
     prior
         ``prior(rng, size)`` returns an array with leading axis ``size``, or a dict of such arrays, which reaches the
         simulator as a dict. None for a model without parameters.
@@ -122,7 +124,7 @@ class Model:
         problem = _problem_with_data(drawn, size)
         if problem is not None:
             raise self._failure(f"its simulator {problem}", size, seed)
-        return np.asarray(drawn)
+        return with_nan_for_absent(drawn) if np.ma.isMaskedArray(drawn) else np.asarray(drawn)
 
     def _failure(self, what: str, size: int, seed: Seed) -> SimulationError:
         written_seed = write_seed(seed)
@@ -130,6 +132,11 @@ class Model:
             f"Model {self.name!r} failed with seed {written_seed}: {what}. "
             f"Reproduce it with: model.simulate({size}, seed={written_seed})"
         )
+
+
+def with_nan_for_absent(masked: Any) -> NDArray[np.float64]:
+    """Return a masked array as floats, nan where it is masked: the one mark of absence behind the public edge."""
+    return np.ma.filled(np.ma.asarray(masked).astype(np.float64), np.nan)
 
 
 def fresh_seed(seed: Seed) -> np.random.SeedSequence:
@@ -168,5 +175,8 @@ def _problem_with_data(drawn: object, size: int) -> str | None:
         return f"returned an array of shape {data.shape}; the leading axis must be {size}, one entry a data set"
     if data.size == 0:
         return f"returned an empty array of shape {data.shape}; every data set needs at least one value"
+    if np.ma.isMaskedArray(drawn):
+        # What is masked is not there; what lies under the mask is of no account.
+        data = np.where(np.ma.getmaskarray(drawn), 0, data)
     nonfinite = _checks.describe_nonfinite(data)
     return None if nonfinite is None else f"returned {nonfinite}; return finite numbers only"
