@@ -28,7 +28,8 @@ from deepbf.networks import NETWORKS, OBSERVATION_AXES, AbstractNetwork, Abstrac
 from deepbf.networks.ensemble import blank_ensemble
 from deepbf.networks.histogram import SoftHistogram
 from deepbf.networks.multiscale import MultiScale
-from deepbf.networks.preparation import ScaledVector, SetSummary, SquashedSet, SquashedVector
+from deepbf.networks.preparation import ScaledVector, SquashedSet, SquashedVector
+from deepbf.networks.set_summary import SetSummary
 from deepbf.standardise import Standardiser
 from deepbf.training import TrainedEnsemble, TrainingRecord
 

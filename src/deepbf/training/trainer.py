@@ -19,7 +19,7 @@ from deepbf.losses import Loss
 from deepbf.models import ModelSet, SimulationError
 from deepbf.networks import NETWORKS, OBSERVATION_AXES, AbstractNetwork, AbstractPreparation, NetworkKind
 from deepbf.networks.ensemble import compile_evaluation, ensemble_log_odds, in_batches, init_ensemble, settle_ensemble
-from deepbf.simulation import CHUNK_SIZE, SimulationStream
+from deepbf.simulation import CHUNK_SIZE, NumObsRange, SimulationStream
 from deepbf.standardise import Standardiser
 from deepbf.training.budget import Budget
 from deepbf.training.clock import Clock
@@ -93,6 +93,7 @@ def train(
     schedule: Schedule,
     budget: Budget,
     num_members: int,
+    num_obs: NumObsRange | None,
     executor: Executor | None,
     seed: int,
     progress: bool,
@@ -105,8 +106,9 @@ def train(
     num_each = None if budget.num_simulations is None else budget.num_simulations // len(model_set)
     with StopOnInterrupt() as stop, ProgressBar(progress) as bar:
         pilot = run_pilot(
-            model_set, simulation_seed, executor=executor, num_datasets=num_each, seconds=budget.seconds, stop=stop
-        )
+            model_set, simulation_seed, executor=executor, num_datasets=num_each, num_obs=num_obs,
+            seconds=budget.seconds, stop=stop,
+        )  # fmt: skip
         check_structure_fits(structure, pilot.data_shape)
         standardiser = Standardiser.fit(pilot.data, num_axes=OBSERVATION_AXES[structure])
         with SimulationStream(
@@ -115,6 +117,7 @@ def train(
             first_chunk=pilot.num_chunks,
             num_datasets=num_each,
             shapes=[pilot.data_shape] * len(model_set),
+            num_obs=num_obs,
             transform=standardiser,
             executor=executor,
         ) as stream:
