@@ -67,7 +67,8 @@ class TrainedEnsemble:
     """The trained map in its three stages, and the record of how it came about.
 
     `reference` holds the ensemble's mean log odds against the last model at simulations set aside, shape (K models that
-    they came from, data sets, K - 1): what a Bayes factor looks like if a model is true.
+    they came from, data sets, K - 1): what a Bayes factor looks like if a model is true. Where the number of
+    observations varies, `num_obs` has its range, `reference_num_obs` those of these simulations, shape (K, data sets).
     """
 
     standardiser: Standardiser
@@ -76,6 +77,8 @@ class TrainedEnsemble:
     data_shape: tuple[int, ...]
     record: TrainingRecord
     reference: NDArray[np.float32] | None
+    reference_num_obs: NDArray[np.int32] | None = None
+    num_obs: tuple[int, int] | None = None
 
 
 class PartialTrainingError(SimulationError):
@@ -173,6 +176,8 @@ class Trainer:
         self._preparation = kind.fit_preparation(standardised)
         self._prepare = compile_evaluation(self._preparation)
         layout = self._preparation.layout(pilot.data_shape)
+        self._num_obs = pilot.num_obs if layout.knows_size else None
+        self._size_column = layout.num_summary - 1
         batch_size = fitting_batch_size(schedule.batch_size, expected_datasets(budget, pilot, num_models))
         self._num_models = num_models
         self._held_out = HeldOut(num_models)
@@ -315,6 +320,13 @@ class Trainer:
         judge = partial(self._judge, weights, self._settling_batch())
         return np.stack([in_batches(judge, rows, PREPARE_ROWS) for rows in self._held_out.rows()])
 
+    def _held_out_num_obs(self) -> NDArray[np.int32] | None:
+        """Return how many observations the simulations set aside have, if that varies."""
+        if self._num_obs is None:
+            return None
+        shares = np.stack([rows[:, self._size_column] for rows in self._held_out.rows()])
+        return np.round(shares * self._data_shape[0]).astype(np.int32)
+
     def _settling_batch(self) -> jax.Array:
         if self._reference is None:
             rows = [model_rows[: self._pool.batch_size] for model_rows in self._held_out.rows()]
@@ -335,7 +347,14 @@ class Trainer:
             history=self._history,
         )
         return TrainedEnsemble(
-            self._standardiser, self._preparation, networks, self._data_shape, record, self._held_out_log_odds(best)
+            self._standardiser,
+            self._preparation,
+            networks,
+            self._data_shape,
+            record,
+            self._held_out_log_odds(best),
+            self._held_out_num_obs(),
+            self._num_obs,
         )
 
     def _num_simulations(self) -> int:
