@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 import deepbf
 from deepbf import BayesFactor
@@ -168,6 +169,52 @@ def test_estimators_that_answer_in_the_wrong_shape_are_named() -> None:
         quick({"pairs": lambda data: np.zeros((len(data), 2))})
     with pytest.raises(TypeError, match="the answer of estimator 'text' must hold real numbers"):
         quick({"text": lambda data: ["yes"] * len(data)})
+
+
+def test_a_trained_estimator_is_asked_for_the_models_at_hand(
+    normal_mean: BayesFactor, three_means: BayesFactor
+) -> None:
+    one_way = quick({"x": normal_mean}, seed=1)
+    other_way = quick({"x": normal_mean}, models=list(reversed(NORMAL_MEAN)), seed=1)
+    # Above 1/2 whichever way round; the simulations differ.
+    assert other_way.value("auc") == pytest.approx(one_way.value("auc"), abs=0.1)
+    of_three = quick({"x": three_means}, models=three_means.check_models()[1:])
+    assert of_three.value("auc") > 0.6
+    with pytest.raises(ValueError, match="knows the models free mean, zero mean, but not"):
+        quick({"x": normal_mean}, models=three_means.check_models()[1:])
+
+
+def test_reserved_and_repeated_names_are_refused_before_anything_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deepbf.evaluating.simulate_afresh", not_reached)
+    with pytest.raises(ValueError, match="none of them 'exact'"):
+        quick({"exact": np.sum})
+    with pytest.raises(ValueError, match="received '1' again"):
+        quick({1: np.sum, "1": np.sum})
+    weighted = deepbf.Model("weighted", simulator=NORMAL_MEAN[1].simulator)
+    with pytest.raises(ValueError, match="not 'weighted'"):
+        quick({"x": np.sum}, models=[NORMAL_MEAN[0], weighted])
+
+
+def test_an_estimator_that_fails_is_named() -> None:
+    def fail(data: Any) -> Any:
+        raise ZeroDivisionError("no draws")
+
+    with pytest.raises(RuntimeError, match=r"estimator 'mine' failed at data of shape \(300, 10\) .*no draws"):
+        quick({"mine": fail})
+
+
+def test_the_surprise_of_discrete_data_counts_ties() -> None:
+    """Three of five heads: P(at most 3) if fair, P(at least 3) if loaded; ties are most of it."""
+    coins = [
+        deepbf.Model(name, simulator=lambda rng, size, p=p: rng.binomial(1, p, (size, 5)))
+        for name, p in (("loaded", 0.8), ("fair", 0.5))
+    ]
+    bf = deepbf.fit(coins, structure="exchangeable", steps=200, seed=1, progress=False)
+    for heads in range(6):
+        found = bf.compare([1] * heads + [0] * (5 - heads)).surprise
+        assert found is not None
+        assert found["loaded"].prob == pytest.approx(binom.cdf(heads, 5, 0.8), abs=0.03)
+        assert found["fair"].prob == pytest.approx(binom.sf(heads - 1, 5, 0.5), abs=0.03)
 
 
 def test_a_failing_simulator_is_named() -> None:

@@ -12,6 +12,9 @@ from rich.progress import Progress
 
 from deepbf import _checks
 from deepbf.evaluation import Evaluation, measure
+from deepbf.evaluation.arguments import check_names
+from deepbf.evaluation.labels import EXACT
+from deepbf.evaluation.measuring import as_attribute
 from deepbf.models import Model, ModelSet
 from deepbf.simulation import CHUNK_SIZE, NumObsRange, SimulationStream
 
@@ -80,7 +83,8 @@ def evaluate(
             f"models must be two models, whose Bayes factor is evaluated; received {len(model_set)}: "
             f"{', '.join(model_set.names)}. Pass two of them."
         )
-    asked = check_estimators(estimators)
+    check_names(model_set.names)
+    asked = check_estimators(estimators, model_set.names)
     if exact is not None and not callable(exact):
         raise TypeError(f"exact must be a function from data sets to log Bayes factors; received {exact!r}.")
     num_datasets = _checks.check_count("num_datasets", num_datasets, least=2)
@@ -106,13 +110,27 @@ def evaluate(
             seed=seed,
         )
         bar.remove_task(task)
-    evaluation.results.attrs["simulation_seed"] = seed
+    evaluation.results.attrs["simulation_seed"] = as_attribute(seed)
     if num_obs is not None:
         evaluation.results.attrs["num_obs"] = num_obs
     return evaluation
 
 
-def check_estimators(estimators: Mapping[str, Any]) -> dict[str, LogBf]:
+def directed(name: str, estimator: Any, names: Sequence[str]) -> Any:
+    """Return the function to ask: of a trained estimator, the Bayes factor of the first of `names` over the second."""
+    log_bf = getattr(estimator, "log_bf", estimator)
+    known = getattr(estimator, "names", None)
+    if known is None or not callable(log_bf):
+        return log_bf
+    for model in names:
+        if model not in known:
+            raise ValueError(
+                f"estimators[{name!r}] knows the models {', '.join(known)}, but not {model!r}. Fit it to both models."
+            )
+    return lambda data: log_bf(data, names[0], names[1])
+
+
+def check_estimators(estimators: Mapping[str, Any], names: Sequence[str]) -> dict[str, LogBf]:
     """Return the estimators as functions, by name."""
     if not isinstance(estimators, Mapping) or not estimators:
         raise TypeError(
@@ -121,12 +139,14 @@ def check_estimators(estimators: Mapping[str, Any]) -> dict[str, LogBf]:
         )
     functions = {}
     for name, estimator in estimators.items():
-        log_bf = getattr(estimator, "log_bf", estimator)
+        log_bf = directed(str(name), estimator, names)
         if not callable(log_bf):
             raise TypeError(
                 f"estimators[{name!r}] must be a BayesFactor or a function from data sets to log Bayes factors; "
                 f"received {estimator!r}. Wrap a baseline: lambda data: baselines.abc_ranked(models, data).log_bf."
             )
+        if str(name) in functions or str(name) == EXACT:
+            raise ValueError(f"estimators need distinct names, none of them {EXACT!r}; received {str(name)!r} again.")
         functions[str(name)] = log_bf
     return functions
 
@@ -159,7 +179,7 @@ def ask(
     task = bar.add_task(f"asking {name}", total=len(data))
     answers = []
     for model_data in data:
-        answers.append(checked_answer(name, log_bf(model_data), len(model_data)))
+        answers.append(answer(name, log_bf, model_data))
         bar.advance(task)
     bar.remove_task(task)
     return answers[0], answers[1]
@@ -170,21 +190,29 @@ def ask_about_observed(
 ) -> dict[str, float]:
     """Return each estimator's log Bayes factor at the observed data set."""
     array = _checks.check_numeric_array("observed", observed)
+    if len(array) == 1 and array.ndim > 1:
+        array = array[0]
     data_shape = model.simulate(1, seed=0, num_obs=num_obs).data.shape[1:]
     if array.shape != data_shape:
         raise ValueError(
             f"observed must be one data set of shape {data_shape}, as {model.name} simulates them; received shape "
-            f"{array.shape}."
+            f"{array.shape}. Pass the observations alone, without further axes."
         )
-    return {name: float(checked_answer(name, log_bf(array[None]), 1)[0]) for name, log_bf in estimators.items()}
+    return {name: float(answer(name, log_bf, array[None])[0]) for name, log_bf in estimators.items()}
 
 
-def checked_answer(name: str, answer: ArrayLike, num_datasets: int) -> NDArray[np.float64]:
-    """Return what an estimator answered, if it is one number a data set."""
-    array = _checks.check_numeric_array(f"the answer of estimator {name!r}", answer).astype(np.float64)
-    if array.shape != (num_datasets,):
+def answer(name: str, log_bf: LogBf, data: NDArray[np.generic]) -> NDArray[np.float64]:
+    """Return what an estimator answers, if it is one number a data set."""
+    try:
+        answered = log_bf(data)
+    except Exception as error:
+        raise RuntimeError(
+            f"estimator {name!r} failed at data of shape {data.shape} ({type(error).__name__}: {error})."
+        ) from error
+    array = _checks.check_numeric_array(f"the answer of estimator {name!r}", answered).astype(np.float64)
+    if array.shape != (len(data),):
         raise ValueError(
-            f"estimator {name!r} must return one log Bayes factor a data set, shape ({num_datasets},); it returned "
+            f"estimator {name!r} must return one log Bayes factor a data set, shape ({len(data)},); it returned "
             f"shape {array.shape}. Return natural logs, first model over second."
         )
     return array

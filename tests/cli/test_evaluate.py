@@ -65,6 +65,30 @@ def test_several_estimators_and_a_baseline_side_by_side_in_json(folder: Path, tm
     assert surprise[1] > 0.7
 
 
+def test_the_other_way_round_keeps_the_exact_answer(folder: Path) -> None:
+    code, output, error = run("evaluate", folder / "study.deepbf", *QUICK, "--model", "loaded", "--json")
+    assert code == 0, error
+    found = json.loads(output)
+    assert (found["attributes"]["first"], found["attributes"]["second"]) == ("loaded", "fair")
+    assert found["variables"]["spearman"]["values"][0][2] > 0.9
+
+
+def test_estimators_of_one_name_keep_their_plots_apart(folder: Path, tmp_path: Path) -> None:
+    for place in ("one", "two"):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "study.deepbf").write_bytes((folder / "study.deepbf").read_bytes())
+    files = [tmp_path / place / "study.deepbf" for place in ("one", "two")]
+    code, _, error = run("evaluate", *files, "--study", folder / "study.py", *QUICK, "--out", tmp_path / "out")
+    assert code == 0, error
+    assert len(list((tmp_path / "out").glob("densities-*.png"))) == 2
+    (tmp_path / "abc_ranked.deepbf").write_bytes((folder / "study.deepbf").read_bytes())
+    code, _, error = run(
+        "evaluate", tmp_path / "abc_ranked.deepbf", "--study", folder / "study.py", "--baseline", "abc_ranked"
+    )
+    assert code == 2
+    assert "an estimator is called abc_ranked, like a baseline" in error
+
+
 def test_other_prior_probabilities(folder: Path) -> None:
     code, output, error = run("evaluate", folder / "study.deepbf", *QUICK, "--prior-probs", "0.1,0.9", "--json")
     assert code == 0, error
@@ -124,7 +148,7 @@ def test_bad_input_is_explained(folder: Path, tmp_path: Path) -> None:
         ([estimator, "--baseline", "abc_epsilon"], "needs epsilon, which has no default"),
         ([estimator, "--out", tmp_path / "file"], "--out must be a folder"),
         ([estimator, "--model", "unfair"], "--model must be one of"),
-        ([estimator, "--model", "loaded"], "must differ"),
+        ([estimator, "--model", "loaded", "--over", "loaded"], "must differ"),
         ([estimator, "--prior-probs", "0.5,0.6"], "must sum to 1"),
         ([estimator, "--observed", tmp_path / "short.npy"], "shape (20,)"),
         ([estimator, "--num-datasets", 1], "num_datasets must be at least 2"),

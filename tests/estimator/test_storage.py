@@ -227,7 +227,8 @@ def test_a_damaged_header(case: str, saved: Path) -> None:
 def test_a_header_without_one_of_its_entries(saved: Path) -> None:
     content = saved.read_bytes()
     with safe_open(saved, framework="np") as file:
-        entries = list(json.loads(file.metadata()["header"]))
+        # Files from before these were written can still be read.
+        entries = [name for name in json.loads(file.metadata()["header"]) if name not in ("has_reference", "num_obs")]
     assert len(entries) > 5
     for entry in entries:
         saved.write_bytes(content)

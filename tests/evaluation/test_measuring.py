@@ -13,7 +13,7 @@ from tests.evaluation.problems import shifted_normals, stretched
 
 NAMES = ("raised mean", "zero mean")
 EXACT = shifted_normals(1500, seed=1)
-NUM_CHECKS = 6
+NUM_CHECKS = 8
 
 
 @pytest.fixture(scope="module")
@@ -52,14 +52,14 @@ def test_right_estimators_rarely_fail_a_check() -> None:
     for seed in range(20):
         evaluation = measure(shifted_normals(300, seed=100 + seed), num_replicates=100, seed=seed)
         fails += sum(check.verdict == "fails" for check in evaluation.checks)
-    # 120 checks at 3 standard errors: 0.3 expected, 4 or more with probability 1e-3 even at twice that rate.
+    # 160 checks at 3 standard errors: 0.4 expected, 4 or more with probability 1e-3.
     assert fails <= 3
 
 
 def test_what_ranks_decide_does_not_fail(both: Evaluation) -> None:
     for metric, right in (("spearman", 1.0), ("surprise_mse", 0.0)):
-        assert both.value(metric, "wrong") == pytest.approx(right, abs=1e-12)
-    assert both.value("auc", "wrong") == both.value("auc", "right")
+        assert both.value(metric, "wrong") == pytest.approx(right, abs=1e-7)
+    assert both.value("auc", "wrong") == pytest.approx(both.value("auc", "right"), abs=1e-5)
     np.testing.assert_array_equal(both.results["surprise"][0], both.results["surprise"][1])
 
 
@@ -259,6 +259,78 @@ def test_bad_types() -> None:
         measure(1.0)  # pyright: ignore[reportArgumentType]
     with pytest.raises(TypeError, match="must hold real numbers"):
         measure([["large"] * 3, EXACT[1]])
+
+
+def test_values_are_asked_for_by_names_that_exist(both: Evaluation) -> None:
+    with pytest.raises(ValueError, match=r"metric must be one of .*Did you mean 'mse'"):
+        both.value("msee", "right")
+    with pytest.raises(ValueError, match="estimator must be one of 'right', 'wrong', 'exact'"):
+        both.value("mse", "left")
+    with pytest.raises(ValueError, match="group must be one of 'raised mean', 'zero mean', 'weighted'"):
+        both.value("mse", "right", "both")
+
+
+@pytest.mark.parametrize(
+    "log_bf", [([-1.0, 1.0] * 20, [-1.0, 1.0] * 20), ([1.0] * 40, [1.0] * 40), ([0.0] * 40, [1e-15] * 40)]
+)
+def test_degenerate_estimators_are_printed_without_a_warning(log_bf: Any, recwarn: pytest.WarningsRecorder) -> None:
+    found = measure(log_bf, num_replicates=20)
+    assert "Checks" in str(found)
+    found.to_dict()
+    assert [str(warning.message) for warning in recwarn] == []
+
+
+def test_a_reversed_estimator_fails() -> None:
+    found = measure((np.linspace(-9, -1, 50), np.linspace(1, 9, 50)), num_replicates=20)
+    assert verdicts(found, "estimate")["slope of recalibration"] == "fails"
+
+
+def test_models_told_apart_too_well_for_a_slope_are_said_to_be() -> None:
+    at_first, at_second = np.r_[np.full(49, 20.0), -3.0], np.r_[np.full(49, -20.0), 2.0]
+    found = {check.name: check for check in measure((at_first, at_second), num_replicates=20).checks}
+    nearly = measure((np.r_[np.full(99, 20.0), 0.5], np.r_[np.full(99, -20.0), 1.0]), num_replicates=20)
+    slopes = [found["slope of recalibration"], next(c for c in nearly.checks if c.name == "slope of recalibration")]
+    for check in slopes:
+        assert check.verdict != "holds" or float(check.detail.split("+- ")[1].split()[0]) < 0.5
+
+
+def test_an_estimator_that_answers_only_the_easy_data_sets_is_shown_to() -> None:
+    picky = [np.where(np.abs(part) > 1, np.nan, part) for part in EXACT]
+    found = measure({"picky": picky, "all": EXACT}, exact=EXACT, names=NAMES, num_replicates=20)
+    line = next(line for line in str(found).splitlines() if "not answered (nan)" in line)
+    assert f"{int(sum(np.isnan(part).sum() for part in picky))} of 3000" in line
+
+
+def test_few_data_sets_leave_the_checks_unusable() -> None:
+    found = measure([part[:10] for part in EXACT], exact=[part[:10] for part in EXACT], num_replicates=50)
+    assert {check.verdict for check in found.checks} == {"unusable"}
+    assert np.isfinite(found.results["spearman_error"]).all()
+
+
+def test_jeffreys_categories_are_printed(both: Evaluation) -> None:
+    assert "Jeffreys' categories, right, data sets" in str(both)
+    assert "10 decisive for raised mean" in str(both)
+
+
+def test_ties_split_by_rounding_are_ties() -> None:
+    rng = np.random.default_rng(3)
+    exact = [np.round(part) for part in EXACT]
+    noisy = [part + rng.normal(0, 1e-7, len(part)) for part in exact]
+    found = measure(
+        {"rounded": exact, "noisy": noisy}, exact=exact, observed={"rounded": 0.0, "noisy": 0.0}, num_replicates=20
+    )
+    for metric in ("spearman", "surprise_mse", "auc", "balanced_log_threshold"):
+        assert found.value(metric, "noisy") == pytest.approx(found.value(metric, "rounded"), abs=1e-6)
+    np.testing.assert_array_equal(*found.results["surprise"].values[:2])
+
+
+def test_a_loaded_evaluation_becomes_json_and_large_seeds_are_kept(tmp_path: Path) -> None:
+    found = measure(EXACT, num_replicates=20, seed=2**70)
+    found.save(tmp_path / "e.nc")
+    Evaluation.load(tmp_path / "e.nc").save(tmp_path / "e.json")
+    assert json.loads((tmp_path / "e.json").read_text())["attributes"]["bootstrap_seed"] == str(2**70)
+    with pytest.raises(FileNotFoundError, match="folder that does not exist"):
+        found.save(tmp_path / "nowhere" / "e.nc")
 
 
 def test_several_estimators_need_a_name(both: Evaluation) -> None:

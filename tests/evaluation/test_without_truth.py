@@ -8,7 +8,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.linear_model import LogisticRegression
 
 from deepbf.evaluation.calibration import calibration_error, recalibration, reliability_curve, wilson_interval
-from deepbf.evaluation.identities import mean_bf_identity, tail_index
+from deepbf.evaluation.identities import bounded_identity, mean_bf_identity, tail_index
 from deepbf.evaluation.log_bfs import ByModel
 from deepbf.evaluation.prior_recovery import estimated_prior
 from tests.evaluation.problems import SHIFT, shifted_normals, stretched
@@ -46,46 +46,90 @@ def test_prior_recovery_has_a_standard_normal_z_for_the_exact_bayes_factor() -> 
 
 
 def test_identity_by_hand() -> None:
-    found = mean_bf_identity(np.log([0.5, 1.0, 3.0, 1.5]))
+    found = mean_bf_identity(np.log([0.5, 1.0, 3.0, 1.5]), np.log([2.0, 4.0]))
     mean, deviation = 1.5, np.std([0.5, 1.0, 3.0, 1.5], ddof=1)
     assert found.log_mean == pytest.approx(np.log(mean))
     assert found.error == pytest.approx(deviation / mean / 2)
     assert found.z == pytest.approx((mean - 1) / (deviation / 2))
     assert found.effective_size == pytest.approx(36 / (0.25 + 1 + 9 + 2.25))
+    # One of two Bayes factors under the other model exceeds 3, the largest here.
+    assert found.missing == 0.5
     assert not found.usable  # four data sets
+
+
+def test_bounded_identity_by_hand() -> None:
+    # 0.5, 1 and nothing for 20 over data of the denominator; 2 of 4 at most 10 over data of the numerator.
+    gap, z = bounded_identity(np.log([0.5, 1.0, 20.0]), np.log([2.0, 4.0, 11.0, 12.0]))
+    assert gap == pytest.approx(0.5 - 0.5)
+    assert z == 0
+    gap, z = bounded_identity(np.log([2.0, 1.0]), np.log([2.0, 11.0]))
+    assert gap == pytest.approx(1.0)
+    assert z == pytest.approx(1.0 / np.sqrt(0.5 / 2 + 0.5 / 2))
 
 
 @pytest.mark.parametrize("model", [0, 1])
 def test_identities_hold_for_the_exact_bayes_factor_and_only_for_it(model: int) -> None:
     exact = shifted_normals(1500, seed=5)
-    over_its_maker = -exact[0] if model == 0 else exact[1]
-    right = mean_bf_identity(over_its_maker)
+    sides = (-exact[0], -exact[1]) if model == 0 else (exact[1], exact[0])
+    right = mean_bf_identity(*sides)
     assert right.usable
     assert abs(right.z) < 3
+    assert abs(right.bounded_z) < 3
     # Theory: the variance of the Bayes factor is exp(d^2) - 1.
     assert right.error == pytest.approx(np.sqrt(np.expm1(SHIFT**2) / 1500), rel=0.35)
-    wrong = mean_bf_identity(over_its_maker + 0.5)
+    wrong = mean_bf_identity(*(part + 0.5 for part in sides))
     assert wrong.usable
     assert wrong.z > 3
+    assert wrong.bounded_z > 3
 
 
 @pytest.mark.parametrize("shift", [3.0, 10.0, 100.0])
 def test_identities_of_models_told_apart_well_are_called_unusable(shift: float) -> None:
-    _, at_second = shifted_normals(1500, seed=6, shift=shift)
-    found = mean_bf_identity(at_second)
+    at_first, at_second = shifted_normals(1500, seed=6, shift=shift)
+    found = mean_bf_identity(at_second, at_first)
     assert not found.usable
     # What a reader would have believed: a mean far from 1.
     assert found.log_mean < -0.3
+    assert abs(found.bounded_z) < 3
+
+
+def test_identities_of_right_bayes_factors_seldom_fail() -> None:
+    """Also where the tail that was simulated looks short, for the long one was not simulated."""
+    whole, bounded = [], []
+    for seed in range(150):
+        for shift, num_datasets in ((2.0, 150), (2.5, 600)):
+            at_first, at_second = shifted_normals(num_datasets, seed=seed, shift=shift)
+            found = mean_bf_identity(at_second, at_first)
+            whole.append(found.usable and abs(found.z) > 3)
+            bounded.append(abs(found.bounded_z) > 3)
+    assert np.mean(whole) < 0.02
+    assert np.mean(bounded) < 0.02
+
+
+def test_a_model_that_covers_a_part_of_the_other_breaks_no_bounded_identity() -> None:
+    # Uniform on (0, 1) against uniform on (0, 2): the Bayes factor is 2 or 0, and half of M2 is outside M1's support.
+    rng = np.random.default_rng(8)
+    at_first, at_second = np.full(1500, np.log(2)), np.where(rng.uniform(size=1500) < 0.5, np.log(2), -np.inf)
+    assert abs(mean_bf_identity(at_second, at_first).z) < 3
+    over_first = mean_bf_identity(-at_first, -at_second)
+    # The mean of BF21 over data of M1 is 1/2, rightly, for half of M2 has no data under M1: said to be missing.
+    assert over_first.log_mean == pytest.approx(-np.log(2))
+    assert not over_first.usable
+    assert over_first.missing == pytest.approx(0.5, abs=0.05)
+    assert abs(over_first.bounded_z) < 3
 
 
 def test_identities_of_extreme_log_bayes_factors_are_finite_or_infinite_never_nan() -> None:
-    assert mean_bf_identity(np.linspace(-1e9, -1e8, 200)).log_mean == pytest.approx(-1e8, rel=1e-6)
-    huge = mean_bf_identity(np.linspace(1e8, 1e9, 200))
+    zeros = np.zeros(200)
+    assert mean_bf_identity(np.linspace(-1e9, -1e8, 200), zeros).log_mean == pytest.approx(-1e8, rel=1e-6)
+    huge = mean_bf_identity(np.linspace(1e8, 1e9, 200), zeros)
     assert huge.log_mean == pytest.approx(1e9, rel=1e-6)
     assert huge.z > 0
-    assert mean_bf_identity(np.array([*np.zeros(199), np.inf])).z == np.inf
-    assert mean_bf_identity(np.full(200, -np.inf)).z == -np.inf
-    assert mean_bf_identity(np.zeros(200)).z == 0
+    assert mean_bf_identity(np.array([*np.zeros(199), np.inf]), zeros).z == np.inf
+    # Bayes factors of 0 alone: the models have nothing in common, and nothing is wrong with that.
+    assert not mean_bf_identity(np.full(200, -np.inf), np.full(200, np.inf)).usable
+    assert mean_bf_identity(zeros, zeros).z == 0
+    assert mean_bf_identity(zeros + 1e-15, zeros).z == 0
 
 
 @pytest.mark.parametrize("index", [0.3, 1.0, 4.0])
@@ -157,7 +201,7 @@ def test_calibration_error_of_a_stretched_bayes_factor_lies_outside() -> None:
 def test_recalibration_finds_the_line() -> None:
     exact = shifted_normals(20_000, seed=12, shift=1.5)
     # Estimates a + b x need the line (x' - a) / b; the simulations' proportions must not enter.
-    found = recalibration((1.5 * exact[0] + 1, 1.5 * exact[1][:5000] + 1), clip=20.0)
+    found = recalibration((1.5 * exact[0] + 1, 1.5 * exact[1][:5000] + 1))
     assert found.slope == pytest.approx(1 / 1.5, abs=4 * found.slope_error)
     assert found.intercept == pytest.approx(-1 / 1.5, abs=4 * found.intercept_error)
     assert found.slope_error < 0.02
@@ -165,7 +209,7 @@ def test_recalibration_finds_the_line() -> None:
 
 
 def test_recalibration_errors_are_those_of_repeated_simulations() -> None:
-    found = [recalibration(pair(shifted_normals(500, seed, shift=1.5)), clip=20.0) for seed in range(200)]
+    found = [recalibration(pair(shifted_normals(500, seed, shift=1.5))) for seed in range(200)]
     for name, right in (("slope", 1.0), ("intercept", 0.0)):
         values, errors = (np.array([getattr(line, field) for line in found]) for field in (name, f"{name}_error"))
         assert errors.mean() == pytest.approx(values.std(), rel=0.2)
@@ -177,11 +221,35 @@ def test_recalibration_errors_are_those_of_repeated_simulations() -> None:
 def test_recalibration_is_scikit_learns_regression() -> None:
     log_bf = pair(shifted_normals(300, seed=13))
     fitted = LogisticRegression(C=np.inf, tol=1e-10).fit(np.concatenate(log_bf)[:, None], np.repeat([1, 0], 300))
-    found = recalibration(log_bf, clip=100.0)
+    found = recalibration(log_bf)
     assert (found.slope, found.intercept) == pytest.approx((fitted.coef_[0, 0], fitted.intercept_[0]), abs=1e-4)
 
 
-@pytest.mark.parametrize("log_bf", [([1.0, 2.0], [-1.0, -2.0]), ([-1.0, -2.0], [1.0, 2.0]), ([0.0, 0.0], [0.0, 0.0])])
+@pytest.mark.parametrize("log_bf", [([1.0, 2.0], [-1.0, -2.0]), ([1.0, 2.0], [1.0, 0.0]), ([0.0, 0.0], [0.0, 1e-15])])
 def test_recalibration_is_undefined_where_nothing_tells(log_bf: tuple[list[float], list[float]]) -> None:
-    found = recalibration((np.array(log_bf[0]), np.array(log_bf[1])), clip=10.0)
+    found = recalibration((np.array(log_bf[0]), np.array(log_bf[1])))
     assert np.isnan(found).all()
+
+
+def test_recalibration_of_the_reverse_order_is_minus_infinity() -> None:
+    assert recalibration((np.array([-1.0, -2.0]), np.array([1.0, 2.0]))).slope == -np.inf
+
+
+def test_recalibration_of_far_values_is_not_disturbed_by_them() -> None:
+    exact = shifted_normals(3000, seed=14, shift=4.0)
+    plain = recalibration(pair(exact))
+    far = recalibration((np.append(exact[0], 1e6), np.append(exact[1], -np.inf)))
+    assert far.slope == pytest.approx(plain.slope, abs=0.05)
+    assert plain.slope == pytest.approx(1, abs=4 * plain.slope_error)
+
+
+def test_rounding_is_no_difference() -> None:
+    found = estimated_prior((np.full(1500, np.log(3 / 7)), np.full(1500, np.log(3 / 7))), np.array([0.3, 0.7]))
+    assert found.z == 0
+
+
+def test_calibration_error_is_computed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    log_bf = pair(shifted_normals(300, seed=15))
+    whole = calibration_error(log_bf, EQUAL, num_replicates=40)
+    monkeypatch.setattr("deepbf.evaluation.calibration.BATCH_ENTRIES", 7 * 600)
+    assert calibration_error(log_bf, EQUAL, num_replicates=40) == whole

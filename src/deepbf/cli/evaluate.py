@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -57,12 +59,16 @@ def evaluate(
     if not as_json:
         typer.echo(f"Simulating {num_datasets:,} data sets of each model, from {where}", err=True)
     asked: dict[str, Any] = {name: partial(ask, bf, *pair) for name, bf in loaded.items()}
-    asked |= as_functions(baseline, [models[k] for k in pair])
+    for name, function in as_functions(baseline, [models[k] for k in pair]).items():
+        if name in asked:
+            raise ValueError(
+                f"an estimator is called {name}, like a baseline; rename its file, or leave one of them out."
+            )
+        asked[name] = function
     evaluation = deepbf.evaluate(
         [models[k] for k in pair],
         asked,
-        # The exact one that a study file defines is that of its first model over its second.
-        exact=found.exact_log_bf if pair == (0, 1) else None,
+        exact=directed_exact(found.exact_log_bf, pair),
         observed=None if observed is None else read_observed(observed, first_estimator.data_shape),
         num_datasets=num_datasets,
         prior_probs=probs_of_pair(prior, pair, first_estimator.names),
@@ -98,11 +104,24 @@ def chosen_pair(names: Sequence[str], model: str | None, over: str | None) -> tu
             f"--model and --over must name two of the {len(names)} models, whose Bayes factor to evaluate: "
             f"{', '.join(names)}."
         )
-    first = names[0] if model is None else _checks.check_choice("--model", model, names)
-    second = names[1] if over is None else _checks.check_choice("--over", over, names)
+    chosen = [None if name is None else _checks.check_choice(option, name, names)
+              for option, name in (("--model", model), ("--over", over))]  # fmt: skip
+    first = chosen[0] or next(name for name in names if name != chosen[1])
+    second = chosen[1] or next(name for name in names if name != first)
     if first == second:
         raise ValueError(f"--model and --over must differ; both are {first!r}.")
     return names.index(first), names.index(second)
+
+
+def directed_exact(exact: Callable[[Any], Any] | None, pair: tuple[int, int]) -> Callable[[Any], Any] | None:
+    """Return the exact log Bayes factor of a pair: a study file's is that of its first model over its second."""
+    if exact is None or pair == (0, 1):
+        return exact
+    return partial(_negative, exact) if pair == (1, 0) else None
+
+
+def _negative(exact: Callable[[Any], Any], data: Any) -> Any:
+    return -exact(data)
 
 
 def probs_of_pair(prior_probs: Any, pair: tuple[int, int], names: Sequence[str]) -> Any:
@@ -153,7 +172,7 @@ def write_all(evaluation: Any, out: Path) -> list[Path]:
         "reliability.png": lambda: plots.reliability(evaluation),
     }
     for name in evaluation.estimators:
-        ending = "" if len(evaluation.estimators) == 1 else f"-{Path(name).stem}"
+        ending = "" if len(evaluation.estimators) == 1 else f"-{re.sub('[^0-9A-Za-z_-]+', '-', name).strip('-')}"
         drawn[f"densities{ending}.png"] = partial(draw_densities, evaluation, name)
         if evaluation.has_exact:
             drawn[f"scatter{ending}.png"] = partial(plots.scatter, evaluation, name)
@@ -173,5 +192,9 @@ def draw_densities(evaluation: Any, estimator: str) -> Any:
     from deepbf import plots
 
     results = evaluation.results
-    observed = float(results["observed_log_bf"].sel(estimator=estimator)) if "observed_log_bf" in results else None
-    return plots.densities(evaluation, estimator, observed=observed)
+    observed = float(results["observed_log_bf"].sel(estimator=estimator)) if "observed_log_bf" in results else math.nan
+    # Where posterior odds are even.
+    threshold = float(results["prior_prob"][1] / results["prior_prob"][0])
+    return plots.densities(
+        evaluation, estimator, observed=None if math.isnan(observed) else observed, threshold=threshold
+    )

@@ -273,7 +273,7 @@ class BayesFactor:
                 "models are needed to simulate, and an estimator's file does not hold them; pass models=[...], "
                 f"those of the fit: {', '.join(self.names)}."
             )
-        given = ModelSet.of(models or self.models or ())
+        given = ModelSet.of((self.models or ()) if models is None else models)
         if given.names != self.names:
             raise ValueError(
                 f"models must be those of the fit, in its order: {', '.join(self.names)}; "
@@ -360,7 +360,7 @@ class BayesFactor:
         reference = self.reference_log_bf(first, second, num_obs=num_obs)
         if reference is None:
             return None
-        found = surprise(log_bf, reference)
+        found = surprise(log_bf, reference, rounding=True)
         columns = zip(*(part[0].tolist() for part in found), strict=True)
         return {self.names[k]: TailArea(*values) for k, values in zip((first, second), columns, strict=True)}
 

@@ -143,7 +143,7 @@ def rebuild(header: Mapping[str, Any], arrays: Arrays) -> BayesFactor:
         record=TrainingRecord(**header["record"]),
         reference=read_reference(header, arrays),
         reference_num_obs=read_reference_num_obs(header, arrays),
-        num_obs=None if header["num_obs"] is None else (int(header["num_obs"][0]), int(header["num_obs"][1])),
+        num_obs=read_num_obs(header),
     )
     return BayesFactor(
         names=tuple(header["names"]),
@@ -175,7 +175,7 @@ def check_shapes(
 
 def read_reference(header: Mapping[str, Any], arrays: Arrays) -> NDArray[np.float32] | None:
     """Return the log odds at simulations set aside, if the file holds them."""
-    if not header["has_reference"]:
+    if not header.get("has_reference", False):
         return None
     reference, num_models = arrays["reference"], len(header["names"])
     if reference.ndim != 3 or reference.shape[::2] != (num_models, num_models - 1):
@@ -183,9 +183,15 @@ def read_reference(header: Mapping[str, Any], arrays: Arrays) -> NDArray[np.floa
     return reference
 
 
+def read_num_obs(header: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Return the range of the number of observations, if the estimator is for one."""
+    found = header.get("num_obs")
+    return None if found is None else (int(found[0]), int(found[1]))
+
+
 def read_reference_num_obs(header: Mapping[str, Any], arrays: Arrays) -> NDArray[np.int32] | None:
     """Return how many observations those simulations have, if that varies."""
-    if not header["has_reference"] or header["num_obs"] is None:
+    if not header.get("has_reference", False) or header.get("num_obs") is None:
         return None
     if arrays["reference_num_obs"].shape != arrays["reference"].shape[:2]:
         raise ValueError(f"reference_num_obs has shape {arrays['reference_num_obs'].shape}")

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from deepbf.evaluation.bootstrap import ModelStatistic, Statistic, by_model, mean_of
 from deepbf.evaluation.density import Divergence
-from deepbf.evaluation.log_bfs import ByModel, log_losses, shift
+from deepbf.evaluation.log_bfs import ByModel, log_losses, merge_rounding, shift
 from deepbf.evaluation.ranking import rank_correlation
 from deepbf.evaluation.tail_areas import SquaredSurpriseError
 
@@ -35,19 +35,20 @@ def accuracy_statistics(
     """
     log_prior_odds = float(np.log(prior_probs[0]) - np.log(prior_probs[1]))
     clipped_pairs = [(np.clip(a, -clip, clip), np.clip(b, -clip, clip)) for a, b in zip(estimated, exact, strict=True)]
+    ranked = merge_rounding(estimated)
     statistics = {
         "mse": [mean_of(difference(a, b) ** 2) for a, b in zip(estimated, exact, strict=True)],
         "clipped_mse": [mean_of((a - b) ** 2) for a, b in clipped_pairs],
         "kl": [Divergence(b, a) for a, b in clipped_pairs],
-        "spearman": [_spearman(a, b) for a, b in zip(estimated, exact, strict=True)],
+        "spearman": [_spearman(a, b) for a, b in zip(ranked, exact, strict=True)],
         "agreement": [
             mean_of(same_decision(a + log_prior_odds, b + log_prior_odds))
             for a, b in zip(estimated, exact, strict=True)
         ],
         "excess_loss": [mean_of(values) for values in excess_losses(estimated, exact, log_prior_odds)],
         "surprise_mse": [
-            SquaredSurpriseError(estimated[0], exact[0], against="low"),
-            SquaredSurpriseError(estimated[1], exact[1], against="high"),
+            SquaredSurpriseError(ranked[0], exact[0], against="low"),
+            SquaredSurpriseError(ranked[1], exact[1], against="high"),
         ],
     }
     return {name: by_model(first, second, prior_probs) for name, (first, second) in statistics.items()}

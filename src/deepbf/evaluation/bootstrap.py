@@ -6,6 +6,7 @@ one definition serves both, and a thousand replicates are a few matrix products.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
@@ -38,9 +39,10 @@ def with_errors(
     result = {}
     for name, statistic in statistics.items():
         estimate = statistic(everything)[0]
-        # An infinite estimate has no error: nan says so.
-        with np.errstate(invalid="ignore"):
-            error = np.std(np.concatenate(replicates[name]), axis=0, ddof=1)
+        # An infinite estimate has no error: nan says so. A replicate may be undefined where the estimate is not.
+        with np.errstate(invalid="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            error = np.nanstd(np.concatenate(replicates[name]), axis=0, ddof=1)
         result[name] = (estimate, np.where(np.isfinite(estimate), error, np.nan))
     return result
 

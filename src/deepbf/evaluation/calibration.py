@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 from scipy.stats import norm
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+from deepbf.evaluation.bootstrap import BATCH_ENTRIES
 from deepbf.evaluation.log_bfs import ByModel, shift
 
 NUM_BINS = 10
+# Log Bayes factors beyond this all say the same about which model it was: errors of one in a million.
+FARTHEST = float(np.log(1e6))
 Z_95 = float(norm.ppf(0.975))
 
 
@@ -94,7 +99,6 @@ def calibration_error(
     probs, of_first = _probs_and_labels(log_bf, prior_probs)
     # As likely as the simulations have it, which may be in other proportions than the prior probabilities.
     as_simulated = expit(np.concatenate(shift(log_bf, float(np.log(len(log_bf[0]) / len(log_bf[1]))))))
-    redrawn = np.random.default_rng(seed).uniform(size=(num_replicates, len(probs))) < as_simulated
     membership = np.eye(num_bins)[_bin_of(probs, num_bins)]
     weight_of = (prior_probs[1] / len(log_bf[1]), prior_probs[0] / len(log_bf[0]))
 
@@ -104,24 +108,36 @@ def calibration_error(
         return gaps / weights.sum(axis=1)
 
     value = float(errors(of_first[None])[0])
-    under_calibration = errors(redrawn.astype(np.float64))
+    rng = np.random.default_rng(seed)
+    batch = max(1, BATCH_ENTRIES // len(probs))
+    under_calibration = np.concatenate(
+        [
+            errors((rng.uniform(size=(min(batch, num_replicates - start), len(probs))) < as_simulated).astype(float))
+            for start in range(0, num_replicates, batch)
+        ]
+    )
     low, high = np.quantile(under_calibration, [0.025, 0.975])
     p_value = (1 + np.sum(under_calibration >= value)) / (1 + num_replicates)
     return CalibrationError(value, float(low), float(high), float(p_value))
 
 
-def recalibration(log_bf: ByModel, clip: float) -> Recalibration:
+def recalibration(log_bf: ByModel) -> Recalibration:
     """Return slope and intercept of the logistic regression of the true model on the log Bayes factor.
 
-    Log Bayes factors are clipped at +-`clip`, beyond which they say the same about the label.
+    A slope of minus infinity says that the order is reversed without exception.
     """
-    values = np.clip(np.concatenate(log_bf), -clip, clip)
-    separated = log_bf[0].min() > log_bf[1].max() or log_bf[0].max() < log_bf[1].min()
-    if separated or np.ptp(values) == 0:
+    first, second = (np.clip(part, -FARTHEST, FARTHEST) for part in log_bf)
+    values = np.concatenate([first, second])
+    if first.min() >= second.max() or np.ptp(values) < 1e-9:
         return Recalibration(np.nan, np.nan, np.nan, np.nan)
+    if first.max() <= second.min():
+        return Recalibration(-np.inf, np.nan, -np.inf, np.nan)
     labels = np.repeat([1, 0], [len(part) for part in log_bf])
     scale = values.std()
-    fitted = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-8).fit(values[:, None] / scale, labels)
+    with warnings.catch_warnings():
+        # Models that are told apart almost without an error have no finite slope; its error then says so.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-8).fit(values[:, None] / scale, labels)
     slope, constant = fitted.coef_[0, 0] / scale, fitted.intercept_[0]
     fitted_probs = expit(constant + slope * values)
     columns = np.stack([np.ones_like(values), values], axis=1)

@@ -18,3 +18,29 @@ def log_losses(log_odds: ByModel) -> ByModel:
 def shift(log_bf: ByModel, log_prior_odds: float) -> ByModel:
     """Return posterior log odds."""
     return log_bf[0] + log_prior_odds, log_bf[1] + log_prior_odds
+
+
+# Of a log Bayes factor, or of 1 if that is larger: what float32 arithmetic leaves open.
+RELATIVE_ROUNDING = 1e-5
+
+
+def rounding_of(log_bf: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how far log Bayes factors may lie apart for no other reason than rounding."""
+    return RELATIVE_ROUNDING * np.maximum(1.0, np.where(np.isfinite(log_bf), np.abs(log_bf), 1.0))
+
+
+def merge_rounding(log_bf: ByModel) -> ByModel:
+    """Return the values with those that differ by rounding alone made equal, so that ties are ties.
+
+    Discrete data give the same Bayes factor again and again, and a network gives it with another last digit each time.
+    """
+    values = np.concatenate(log_bf)
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    with np.errstate(invalid="ignore"):
+        apart = np.concatenate([[True], ~(np.diff(ordered) <= rounding_of(ordered[1:]))])
+    # Equal infinities differ by nan.
+    apart[1:] &= ordered[1:] != ordered[:-1]
+    merged = np.empty_like(values)
+    merged[order] = ordered[np.maximum.accumulate(np.where(apart, np.arange(len(values)), 0))]
+    return merged[: len(log_bf[0])], merged[len(log_bf[0]) :]

@@ -33,7 +33,7 @@ from deepbf.evaluation.decisions import (
 from deepbf.evaluation.density import common_grid, density
 from deepbf.evaluation.identities import mean_bf_identity
 from deepbf.evaluation.labels import EXACT, WEIGHTED
-from deepbf.evaluation.log_bfs import ByModel, log_losses, shift
+from deepbf.evaluation.log_bfs import ByModel, log_losses, merge_rounding, shift
 from deepbf.evaluation.prior_recovery import estimated_prior
 from deepbf.evaluation.result import Evaluation
 from deepbf.evaluation.roc import BalancedThreshold, area_under_roc, roc_curve
@@ -54,6 +54,8 @@ LONG_NAMES = METRICS | {
     "slope": "slope of recalibration",
     "intercept": "intercept of recalibration",
 }
+
+PERFECT = {"spearman": 1.0, "agreement": 1.0}
 
 # A variable of the result: its dimensions after `estimator`, and its values for one estimator.
 Variables = dict[str, tuple[tuple[str, ...], Any]]
@@ -119,8 +121,13 @@ def measure(
     grid = common_grid([np.clip(part, -clip, clip) for values, _ in answered.values() for part in values])
     measured = []
     for name, (values, exact_values) in answered.items():
-        variables = measured_with_errors(values, exact_values, prior, clip, num_replicates, seed)
-        variables |= measured_without_truth(values, prior, clip, num_replicates, seed)
+        # The exact one measured against itself would tell nothing, and take as long as the others.
+        judge = None if name == EXACT else exact_values
+        variables = measured_with_errors(values, judge, prior, clip, num_replicates, seed)
+        if name == EXACT:
+            variables |= {metric: (("group",), [PERFECT.get(metric, 0.0)] * 3) for metric in METRICS}
+            variables |= {f"{metric}_error": (("group",), [0.0] * 3) for metric in METRICS}
+        variables |= measured_without_truth(values, prior, num_replicates, seed)
         variables |= decided(values, exact_values)
         variables["density"] = (("model", "grid"), [density(np.clip(part, -clip, clip), grid) for part in values])
         if name in observed_by_name:
@@ -134,7 +141,7 @@ def measure(
         "direction": f"log Bayes factors are natural logs, {names[0]} over {names[1]}",
         "clip": clip,
         "num_replicates": num_replicates,
-        "bootstrap_seed": seed,
+        "bootstrap_seed": as_attribute(seed),
         "deepbf_version": __version__,
     }
     return Evaluation(results)
@@ -152,8 +159,8 @@ def measured_with_errors(
     losses = log_losses(shift(log_bf, _log_odds(prior)))
     statistics: dict[str, Statistic] = {
         "loss": by_model(mean_of(losses[0]), mean_of(losses[1]), prior),
-        "auc": area_under_roc(log_bf),
-        "balanced": BalancedThreshold(log_bf),
+        "auc": area_under_roc(merge_rounding(log_bf)),
+        "balanced": BalancedThreshold(merge_rounding(log_bf)),
     }
     if exact is not None:
         statistics |= accuracy_statistics(log_bf, exact, prior, clip)
@@ -172,16 +179,14 @@ def measured_with_errors(
     return variables
 
 
-def measured_without_truth(
-    log_bf: ByModel, prior: NDArray[np.float64], clip: float, num_replicates: int, seed: int
-) -> Variables:
+def measured_without_truth(log_bf: ByModel, prior: NDArray[np.float64], num_replicates: int, seed: int) -> Variables:
     """Return the checks that need no exact Bayes factor."""
     recovered = estimated_prior(shift(log_bf, _log_odds(prior)), prior)
     # At data of the first model the Bayes factor over it is the inverse.
-    identities = (mean_bf_identity(-log_bf[0]), mean_bf_identity(log_bf[1]))
+    identities = (mean_bf_identity(-log_bf[0], -log_bf[1]), mean_bf_identity(log_bf[1], log_bf[0]))
     curve = reliability_curve(log_bf, prior)
     error = calibration_error(log_bf, prior, num_replicates=max(num_replicates, FEWEST_REDRAWN), seed=seed)
-    line = recalibration(log_bf, clip)
+    line = recalibration(log_bf)
     variables: Variables = {
         "estimated_prior": ((), recovered.prob),
         "estimated_prior_error": ((), recovered.error),
@@ -221,7 +226,7 @@ def decided(log_bf: ByModel, exact: ByModel | None) -> Variables:
 
 def measured_surprise(observed: float, log_bf: ByModel) -> Variables:
     """Return the observed log Bayes factor and its tail area under each model."""
-    found = surprise(observed, log_bf)
+    found = surprise(observed, log_bf, rounding=True)
     return {
         "observed_log_bf": ((), observed),
         "surprise": (("model",), found.tail_area[0]),
@@ -261,6 +266,11 @@ def labelled(
             "exact_category": categories,
         },
     )
+
+
+def as_attribute(number: int) -> int | str:
+    """Return a whole number as netCDF can hold it, in words if it is too large."""
+    return number if abs(number) < 2**31 else str(number)
 
 
 def add_raw(

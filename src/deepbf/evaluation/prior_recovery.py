@@ -10,6 +10,8 @@ from scipy.special import expit
 
 from deepbf.evaluation.log_bfs import ByModel
 
+ROUNDING = 1e-9
+
 
 class EstimatedPrior(NamedTuple):
     """The first model's prior probability as the estimator has it, its standard error, and its distance in errors."""
@@ -36,7 +38,7 @@ def estimated_prior(log_odds: ByModel, prior_probs: NDArray[np.float64]) -> Esti
 
 def z_score(difference: float, error: float) -> float:
     """Return the difference in units of its error; 0 for no difference, infinite for one without error."""
-    if error > 0:
+    if error > ROUNDING:
         return float(difference / error)
-    # Rounding in a mean of numbers that are all the same is no difference.
-    return 0.0 if abs(difference) < 1e-12 else float(np.copysign(np.inf, difference))
+    # Rounding in a mean of numbers that are all the same is neither a difference nor an error.
+    return 0.0 if abs(difference) <= ROUNDING else float(np.copysign(np.inf, difference))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from deepbf import _checks
 from deepbf._files import write_whole
 from deepbf.evaluation.checks import Check, run_checks
 from deepbf.evaluation.labels import EXACT
@@ -53,8 +54,17 @@ class Evaluation:
 
     def value(self, metric: str, estimator: str | None = None, group: str = "weighted") -> float:
         """Return one metric as a number; of the only estimator, if there is just one."""
-        chosen = self.results[metric].sel(estimator=estimator or self._only_estimator())
-        return float(chosen.sel(group=group) if "group" in chosen.dims else chosen)
+        single = [
+            str(name) for name, found in self.results.items() if found.dims in (("estimator",), ("estimator", "group"))
+        ]
+        chosen = self.results[_checks.check_choice("metric", metric, single)].sel(
+            estimator=self._only_estimator()
+            if estimator is None
+            else _checks.check_choice("estimator", estimator, self.results["estimator"].values.tolist())
+        )
+        if "group" not in chosen.dims:
+            return float(chosen)
+        return float(chosen.sel(group=_checks.check_choice("group", group, self.results["group"].values.tolist())))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to a file: netCDF, or JSON if the name ends in .json."""
@@ -89,7 +99,10 @@ class Evaluation:
             return {"dims": list(array.dims), "values": _plain_values(array.values.tolist())}
 
         return {
-            "attributes": dict(self.results.attrs),
+            "attributes": {
+                name: value.item() if isinstance(value, np.generic) else value
+                for name, value in self.results.attrs.items()
+            },
             "coordinates": {str(name): plain(array) for name, array in self.results.coords.items()},
             "variables": {str(name): plain(array) for name, array in self.results.data_vars.items()},
             "checks": [check._asdict() for check in self.checks],

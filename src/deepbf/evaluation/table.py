@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import xarray as xr
@@ -30,6 +30,8 @@ def written_evaluation(results: xr.Dataset, checks: Sequence[Check]) -> str:
         lines += ["", *_accuracy_table(results, shown)]
     lines += ["", *_plain_table(results, estimators)]
     lines += ["", *_decision_table(results, estimators, (first, second))]
+    for estimator in shown:
+        lines += ["", *_category_table(results, estimator)]
     if "surprise" in results:
         lines += ["", *_surprise_table(results, shown)]
     lines += ["", "Checks", *_written_checks(checks, several=len(shown) > 1)]
@@ -71,10 +73,19 @@ def _table(title: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequenc
 
 
 def _accuracy_table(results: xr.Dataset, shown: Sequence[str]) -> list[str]:
-    """One estimator: a column a model and one for both. Several: a column each, over both models."""
+    """One estimator: a column a model and one for both. Several: a column each, over both models, then under each."""
     groups = [str(name) for name in results["group"].values]
-    cells_of = [(shown[0], group) for group in groups] if len(shown) == 1 else [(name, WEIGHTED) for name in shown]
-    columns = groups if len(shown) == 1 else list(shown)
+    if len(shown) == 1:
+        cells_of = [(shown[0], group) for group in groups]
+        return _table("Against the exact log BF", groups, _accuracy_rows(results, cells_of))
+    lines = []
+    for group in (WEIGHTED, *groups[:-1]):
+        title = "Against the exact log BF" if group == WEIGHTED else f"Under {group}"
+        lines += [*_table(title, shown, _accuracy_rows(results, [(name, group) for name in shown])), ""]
+    return lines[:-1]
+
+
+def _accuracy_rows(results: xr.Dataset, cells_of: Sequence[tuple[str, str]]) -> list[tuple[str, list[str]]]:
     rows = []
     for metric, words in METRICS.items():
         cells = [
@@ -82,7 +93,7 @@ def _accuracy_table(results: xr.Dataset, shown: Sequence[str]) -> list[str]:
             for e, g in cells_of
         ]
         rows.append((f"{words} at +-{results.attrs['clip']:.3g}" if metric == "clipped_mse" else words, cells))
-    return _table("Against the exact log BF", columns, rows)
+    return rows
 
 
 def _plain_table(results: xr.Dataset, estimators: Sequence[str]) -> list[str]:
@@ -101,6 +112,12 @@ def _plain_table(results: xr.Dataset, estimators: Sequence[str]) -> list[str]:
         ("balancing log threshold", row("balanced_log_threshold", "balanced_log_threshold_error")),
         ("error rate there", row("balanced_error_rate", "balanced_error_rate_error")),
     ]
+    total = results.sizes["dataset"]
+    for name, label in (("num_missing", "not answered (nan)"), ("num_infinite", "infinite log BF")):
+        if int(results[name].sum()):
+            # Metrics leave nan out: an estimator that answers only the easy ones looks good.
+            counts = [int(results[name].sel(estimator=estimator).sum()) for estimator in estimators]
+            rows.insert(0, (label, [f"{count} of {total}" if count else "0" for count in counts]))
     return _table("Without the exact log BF", estimators, rows)
 
 
@@ -115,6 +132,28 @@ def _decision_table(results: xr.Dataset, estimators: Sequence[str], names: tuple
                 cells.append(f"{right:.3f}  {misleading:.3f}  {undecided:.3f}")
             rows.append((f"BF {threshold:g}, under {name}", cells))
     return _table("Right, misleading, undecided", estimators, rows)
+
+
+def _category_table(results: xr.Dataset, estimator: str) -> list[str]:
+    """Return how the data sets of each model, and of each exact category, fall into Jeffreys' ten categories."""
+    one = results.sel(estimator=estimator)
+    categories = [str(name) for name in results["category"].values]
+    columns = [str(number) for number in range(1, len(categories) + 1)]
+    width = max(len(name) for name in categories) + 6
+    lines = [f"Jeffreys' categories, {estimator}, data sets"[: width + 2].ljust(width) + _counts(columns)]
+    for name in results["model"].values:
+        lines.append(f"{'  under ' + str(name):<{width}}" + _counts(one["category_count"].sel(model=name).values))
+    if "category_confusion" in results:
+        lines.append("  by the exact one")
+    for number, name in enumerate(categories):
+        label = f"  {number + 1:>2} {name}"
+        counts = one["category_confusion"].sum("model").values[number] if "category_confusion" in results else []
+        lines.append(f"{label:<{width}}" + _counts(counts))
+    return [line.rstrip() for line in lines]
+
+
+def _counts(values: Iterable[object]) -> str:
+    return "".join(f"{value!s:>7}" for value in values)
 
 
 def _surprise_table(results: xr.Dataset, shown: Sequence[str]) -> list[str]:

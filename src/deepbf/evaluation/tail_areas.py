@@ -15,6 +15,7 @@ from scipy.stats import beta
 
 from deepbf import _checks
 from deepbf.evaluation.arguments import check_log_bfs
+from deepbf.evaluation.log_bfs import rounding_of
 from deepbf.evaluation.ranking import Ranking
 
 LEVEL = 0.95
@@ -28,7 +29,7 @@ class Surprise(NamedTuple):
     high: NDArray[np.float64]
 
 
-def surprise(log_bf: ArrayLike, reference: Sequence[ArrayLike]) -> Surprise:
+def surprise(log_bf: ArrayLike, reference: Sequence[ArrayLike], *, rounding: bool = False) -> Surprise:
     """Return how surprising log Bayes factors are under the first model and under the second.
 
     Parameters
@@ -37,6 +38,8 @@ def surprise(log_bf: ArrayLike, reference: Sequence[ArrayLike]) -> Surprise:
         Observed log Bayes factors, first model over second.
     reference
         Log Bayes factors of the same estimator at data simulated from the first model, and from the second.
+    rounding
+        Whether values that differ no more than float32 arithmetic rounds count as equal, as those of a network should.
 
     Examples
     --------
@@ -52,7 +55,10 @@ def surprise(log_bf: ArrayLike, reference: Sequence[ArrayLike]) -> Surprise:
                 f"reference at data of the {name} model has {np.isnan(values).sum()} nan of {len(values)}; "
                 "leave them out, or count them as you would count an observed one."
             )
-    counts = np.stack([count_at_most(observed, references[0]), count_at_most(-observed, -references[1])], axis=-1)
+    slack = rounding_of(observed) if rounding else 0.0
+    counts = np.stack(
+        [count_at_most(observed + slack, references[0]), count_at_most(slack - observed, -references[1])], axis=-1
+    )
     totals = np.array([len(values) for values in references])
     low, high = binomial_interval(counts, totals)
     missing = np.isnan(observed)[:, None]
