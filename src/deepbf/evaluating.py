@@ -172,6 +172,27 @@ def simulate_afresh(
     return [np.concatenate(model_parts) for model_parts in zip(*parts, strict=True)]
 
 
+def simulate_and_ask(
+    models: Sequence[Model],
+    log_bf: LogBf,
+    numbers: Sequence[int],
+    *,
+    num_datasets: int,
+    executor: Executor | None,
+    seed: int,
+    progress: bool,
+) -> dict[int, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Return log Bayes factors at fresh data of each model, by number of observations."""
+    found = {}
+    with Progress(disable=not progress, transient=True) as bar:
+        task = bar.add_task("sample sizes", total=len(numbers))
+        for number in numbers:
+            data = simulate_afresh(models, num_datasets, number, seed, executor, bar)
+            found[number] = ask("deepbf", log_bf, data, bar)
+            bar.advance(task)
+    return found
+
+
 def ask(
     name: str, log_bf: LogBf, data: Sequence[NDArray[np.generic]], bar: Progress
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 from deepbf import __version__
 from deepbf.cli.compare import compare
 from deepbf.cli.demo import demo
+from deepbf.cli.design import design
 from deepbf.cli.evaluate import evaluate
 from deepbf.cli.fit import fit
 from deepbf.models import SimulationError
@@ -42,6 +43,7 @@ app.command()(demo)
 app.command()(fit)
 app.command()(compare)
 app.command()(evaluate)
+app.command()(design)
 
 
 def print_version(wanted: bool) -> None:

@@ -14,6 +14,7 @@ def compare(
     prior_probs: str | None = typer.Option(
         None, help="Prior probabilities of the models in order, such as 0.2,0.8. Default: those of the fit."
     ),
+    extrapolate: bool = typer.Option(False, help="Answer for more or fewer observations than the fit was for, too."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object for machines."),
 ) -> None:
     """Say which model the observed data favour, how strongly, and how sure that is."""
@@ -21,8 +22,10 @@ def compare(
     from deepbf.cli.observed import read_observed
 
     bf = deepbf.load(estimator)
-    data = read_observed(observed, bf.data_shape)
-    answer = bf.compare(data, prior_probs=None if prior_probs is None else parse_probs(prior_probs))
+    data = read_observed(observed, bf.data_shape, any_num_obs=bf.num_obs is not None)
+    answer = bf.compare(
+        data, prior_probs=None if prior_probs is None else parse_probs(prior_probs), extrapolate=extrapolate
+    )
     typer.echo(json.dumps(answer.to_dict(), indent=2) if as_json else str(answer))
 
 

@@ -26,6 +26,9 @@ def evaluate(
     ),
     baseline: list[str] = typer.Option([], help="Also evaluate this baseline, such as abc_ranked; may be repeated."),
     observed: Path | None = typer.Option(None, help="Observed data, CSV or .npy, for their surprise."),
+    num_obs: int | None = typer.Option(
+        None, help="Observations a data set, for an estimator of any number; those of --observed by default."
+    ),
     num_datasets: int = typer.Option(1500, help="Data sets to simulate from each of the two models."),
     model: str | None = typer.Option(None, help="Of more than two models: the first of the pair, by name."),
     over: str | None = typer.Option(None, help="Of more than two models: the second of the pair, by name."),
@@ -53,6 +56,13 @@ def evaluate(
     for bf in loaded.values():
         bf.check_models(models)
     pair = chosen_pair(first_estimator.names, model, over)
+    data = (
+        None
+        if observed is None
+        else read_observed(observed, first_estimator.data_shape, any_num_obs=first_estimator.num_obs is not None)
+    )
+    for bf in loaded.values():
+        num_obs = bf.evaluated_num_obs(num_obs, data)
     prior = first_estimator.prior_probs if prior_probs is None else parse_probs(prior_probs)
     if out is not None:
         check_folder(out)
@@ -69,7 +79,8 @@ def evaluate(
         [models[k] for k in pair],
         asked,
         exact=directed_exact(found.exact_log_bf, pair),
-        observed=None if observed is None else read_observed(observed, first_estimator.data_shape),
+        observed=data,
+        num_obs=num_obs,
         num_datasets=num_datasets,
         prior_probs=probs_of_pair(prior, pair, first_estimator.names),
         seed=seed,

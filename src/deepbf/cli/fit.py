@@ -16,6 +16,9 @@ def fit(
     study: Path = typer.Argument(help="A Python file that defines models = [deepbf.Model(...), ...]."),
     out: Path = typer.Option(..., help="Where to save the trained estimator."),
     structure: str | None = typer.Option(None, help="How data are laid out: vector or exchangeable."),
+    num_obs: str | None = typer.Option(
+        None, help="Fewest and most observations, such as 2,256, for simulators that take num_obs."
+    ),
     network: str | None = typer.Option(None, help="The network by name; by default the best for the structure."),
     seconds: float | None = typer.Option(None, help="Train for so many seconds of wall time. Default 60."),
     steps: int | None = typer.Option(None, help="Or: train for so many steps."),
@@ -44,6 +47,7 @@ def fit(
 
     options = {
         "structure": structure,
+        "num_obs": None if num_obs is None else parse_range(num_obs),
         "network": network,
         "seconds": seconds,
         "steps": steps,
@@ -64,6 +68,14 @@ def fit(
                                "seconds": bf.record.seconds, "stopped": bf.record.stopped}, indent=2))  # fmt: skip
         return
     typer.echo(f"{bf}\nSaved to {out}. Next: deepbf compare {out} observed.csv")
+
+
+def parse_range(text: str) -> tuple[int, ...]:
+    """Return the whole numbers in a comma-separated list."""
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError as error:
+        raise ValueError(f"--num-obs must be two whole numbers, such as 2,256; received {text!r}.") from error
 
 
 def check_writable(out: Path) -> None:

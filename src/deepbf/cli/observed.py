@@ -9,14 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def read_observed(path: Path, data_shape: tuple[int, ...]) -> NDArray[np.generic]:
+def read_observed(path: Path, data_shape: tuple[int, ...], *, any_num_obs: bool = False) -> NDArray[np.generic]:
     """Return one data set of shape `data_shape` from a CSV or .npy file.
 
-    A CSV holds one observation a row, with an optional header; a single row or column may also hold a vector.
+    A CSV holds one observation a row, with an optional header; a single row or column may also hold a vector. With
+    `any_num_obs`, there may be any number of observations.
     """
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}. Pass the observed data as CSV or .npy.")
     array = np.load(path, allow_pickle=False) if path.suffix == ".npy" else read_csv(path)
+    if any_num_obs:
+        if len(data_shape) == 1 and 1 in array.shape:
+            array = array.reshape(-1)
+        data_shape = (*array.shape[:1], *data_shape[1:])
     if array.shape != data_shape and 1 in array.shape and array.size == int(np.prod(data_shape)):
         array = array.reshape(data_shape)
     if array.shape != data_shape:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 # What a study file may define besides `models`; options given on the command line win.
 SETTINGS = (
     "structure",
+    "num_obs",
     "prior_probs",
     "network",
     "loss",

@@ -18,6 +18,7 @@ from scipy.stats import t as student_t
 from deepbf import _checks
 from deepbf._numerics import log_evidence, log_posterior_probs, log_ratio
 from deepbf.answer import Answer, TailArea
+from deepbf.estimator.path import LogBfPath, growing_data
 from deepbf.estimator.sized_data import padded_sets
 from deepbf.evaluation.tail_areas import surprise
 from deepbf.models import Model, ModelSet
@@ -31,6 +32,7 @@ Data = ArrayLike | Sequence[ArrayLike]
 if TYPE_CHECKING:
     from deepbf.evaluating import LogBf
     from deepbf.evaluation import Evaluation
+    from deepbf.evaluation.design import Design
 
 # Two compiled sizes: one that answers a single data set at once, one that keeps the processor busy for thousands.
 FEW_DATASETS = 16
@@ -40,6 +42,8 @@ WIDE_SPREAD = 1.0
 # A tail area among data sets of other sizes: not far from this one's, and enough of them.
 MOST_SIZE_RATIO = 1.25
 FEWEST_OF_SIZE = 100
+# Sample sizes that a design tries.
+NUM_DESIGNS = 20
 # Simulations that must be expected as far out as the answer, for its digits to rest on data rather than on form.
 FEWEST_FAR_OUT = 1000
 
@@ -229,7 +233,7 @@ class BayesFactor:
         first, second = self._model_index("model", model), self._model_index("over", over)
         if first == second:
             raise ValueError(f"model and over must differ; both are {self.names[first]!r}.")
-        num_obs = self._evaluated_num_obs(num_obs, observed)
+        num_obs = self.evaluated_num_obs(num_obs, observed)
         checked = self.check_models(models)
         pair = [checked[k] for k in (first, second)]
         prior = self._prior(prior_probs)[[first, second]]
@@ -247,7 +251,82 @@ class BayesFactor:
             progress=progress,
         )
 
-    def _evaluated_num_obs(self, num_obs: int | None, observed: ArrayLike | None) -> int | None:
+    def path(
+        self, observed: ArrayLike, model: int | str = 0, over: int | str = 1, *, extrapolate: bool = False
+    ) -> LogBfPath:
+        """Return the log Bayes factor of the first observations of a data set, for each number of them in the range.
+
+        The estimator must have been trained for a range of sample sizes.
+        """
+        fewest, _ = self._need_range("path")
+        data = np.asarray(self._check_data("observed", observed, extrapolate))
+        if len(data) != 1:
+            raise ValueError(f"observed must be one data set; received {len(data)}. Pass one of them.")
+        first, second = self._model_index("model", model), self._model_index("over", over)
+        numbers, growing = growing_data(data[0], fewest, int(count_present(data)[0]))
+        members = log_ratio(self._log_odds(growing), first, second)
+        error = members.std(axis=0, ddof=1) if len(members) > 1 else None
+        return LogBfPath(numbers, members.mean(axis=0), error, self.names[first], self.names[second])
+
+    def design(
+        self,
+        threshold: float = 10.0,
+        power: float = 0.8,
+        *,
+        num_obs: Sequence[int] | None = None,
+        num_datasets: int = 1000,
+        models: Sequence[Model] | None = None,
+        model: int | str = 0,
+        over: int | str = 1,
+        executor: Executor | None = None,
+        seed: int = 0,
+        progress: bool = True,
+    ) -> Design:
+        """Return how many observations make strong evidence probable, under each of two models.
+
+        The estimator must have been trained for a range of sample sizes.
+
+        Parameters
+        ----------
+        threshold
+            The Bayes factor, or one over it, from which on evidence counts.
+        power
+            The wanted probability of such evidence for the model that is true.
+        num_obs
+            Numbers of observations to try; by default some twenty, evenly spread over the range on a log scale.
+        num_datasets
+            Data sets simulated from each model at each number.
+        models, model, over, executor, seed, progress
+            As in `evaluate`.
+        """
+        from deepbf.evaluating import simulate_and_ask
+        from deepbf.evaluation.design import design_from
+
+        fewest, most = self._need_range("design")
+        tried = np.unique(np.geomspace(fewest, most, NUM_DESIGNS).round().astype(int)).tolist()
+        numbers = [self.evaluated_num_obs(number, None) for number in (tried if num_obs is None else num_obs)]
+        first, second = self._model_index("model", model), self._model_index("over", over)
+        checked = self.check_models(models)
+        log_bf = simulate_and_ask(
+            [checked[k] for k in (first, second)],
+            lambda data: self.log_bf(data, first, second),
+            [number for number in numbers if number is not None],
+            num_datasets=_checks.check_count("num_datasets", num_datasets, least=2),
+            executor=executor,
+            seed=_checks.check_seed("seed", seed),
+            progress=progress,
+        )
+        return design_from(log_bf, names=[self.names[first], self.names[second]], threshold=threshold, power=power)
+
+    def _need_range(self, what: str) -> tuple[int, int]:
+        if self.num_obs is None:
+            raise ValueError(
+                f"{what} needs an estimator for a range of sample sizes; this one is for data of shape "
+                f"{self.data_shape}. Fit with num_obs=(fewest, most)."
+            )
+        return self.num_obs
+
+    def evaluated_num_obs(self, num_obs: int | None, observed: ArrayLike | None) -> int | None:
         """Return how many observations to simulate, if the estimator leaves that open."""
         data = None if observed is None else self._check_data("observed", observed)
         if self.num_obs is None:

@@ -6,14 +6,22 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from deepbf.evaluation.design import Design, design_from
     from deepbf.evaluation.measuring import measure
     from deepbf.evaluation.result import Evaluation
     from deepbf.evaluation.tail_areas import Surprise, surprise
 
-__all__ = ["Evaluation", "Surprise", "measure", "surprise"]
+__all__ = ["Design", "Evaluation", "Surprise", "design_from", "measure", "surprise"]
 
 # Looked up when first used: an answer needs its surprise, and should not wait for xarray and scikit-learn.
-_HOMES = {"Evaluation": "result", "Surprise": "tail_areas", "measure": "measuring", "surprise": "tail_areas"}
+_HOMES = {
+    "Design": "design",
+    "Evaluation": "result",
+    "Surprise": "tail_areas",
+    "design_from": "design",
+    "measure": "measuring",
+    "surprise": "tail_areas",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -5,8 +5,10 @@ leaves room for them.
 """
 
 from deepbf.plots.density_plot import densities
+from deepbf.plots.design_plot import design
 from deepbf.plots.heat_map_plot import heat_map
 from deepbf.plots.metric_plot import metric_against_num_obs
+from deepbf.plots.path_plot import path
 from deepbf.plots.prior_plot import prior_against_num_obs
 from deepbf.plots.reliability_plot import reliability
 from deepbf.plots.roc_plot import roc
@@ -14,8 +16,10 @@ from deepbf.plots.scatter_plot import scatter
 
 __all__ = [
     "densities",
+    "design",
     "heat_map",
     "metric_against_num_obs",
+    "path",
     "prior_against_num_obs",
     "reliability",
     "roc",

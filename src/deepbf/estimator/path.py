@@ -1,0 +1,60 @@
+"""Sequential reading: the log Bayes factor as observations arrive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deepbf.answer import write_odds
+
+MOST_ROWS_PRINTED = 24
+
+
+@dataclass(frozen=True)
+class LogBfPath:
+    """The log Bayes factor of the first observations, for each number of them.
+
+    A Bayes factor may be read after every observation, and the reading stopped at any time: what it says about the
+    data so far does not depend on when one meant to stop.
+
+    Parameters
+    ----------
+    num_obs
+        How many observations had arrived, increasing.
+    log_bf
+        Natural log Bayes factor of `model` over `against` from those.
+    error
+        Spread of the ensemble's members, as a standard error; None for an ensemble of one.
+    model, against
+        The direction, by name.
+    """
+
+    num_obs: NDArray[np.intp]
+    log_bf: NDArray[np.float64]
+    error: NDArray[np.float64] | None
+    model: str
+    against: str
+
+    def first_beyond(self, threshold: float) -> int | None:
+        """Return the number of observations at which the Bayes factor first passed `threshold` in either direction."""
+        beyond = np.flatnonzero(np.abs(self.log_bf) >= np.log(threshold))
+        return int(self.num_obs[beyond[0]]) if len(beyond) else None
+
+    def __str__(self) -> str:
+        lines = [f"Log Bayes factor (natural log) of {self.model} over {self.against}, as observations arrive"]
+        shown = np.unique(np.linspace(0, len(self.num_obs) - 1, MOST_ROWS_PRINTED).round().astype(int))
+        for k in shown:
+            error = "" if self.error is None else f" +- {self.error[k]:.2g}"
+            favours = self.model if self.log_bf[k] >= 0 else self.against
+            odds = write_odds(abs(float(self.log_bf[k])))
+            lines.append(f"  {self.num_obs[k]:>6}  {self.log_bf[k]:>8.2f}{error:<9} {odds} for {favours}")
+        return "\n".join(lines)
+
+
+def growing_data(data: NDArray[np.generic], fewest: int, number: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Return the numbers from `fewest` to `number`, and one data set for each, of which the rest has yet to arrive."""
+    numbers = np.arange(fewest, number + 1)
+    arrived = np.arange(len(data)) < numbers[:, None]
+    return numbers, np.where(arrived.reshape(*arrived.shape, *([1] * (data.ndim - 1))), data, np.nan)
