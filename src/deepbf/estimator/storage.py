@@ -29,6 +29,7 @@ from deepbf.networks.ensemble import blank_ensemble
 from deepbf.networks.histogram import SoftHistogram
 from deepbf.networks.multiscale import MultiScale
 from deepbf.networks.preparation import ScaledVector, SquashedSet, SquashedVector
+from deepbf.networks.set_attention import SummaryAndObservations
 from deepbf.networks.set_summary import SetSummary
 from deepbf.standardise import Standardiser
 from deepbf.training import TrainedEnsemble, TrainingRecord
@@ -37,7 +38,16 @@ FORMAT = "deepbf-estimator"
 FORMAT_VERSION = 1
 
 PARTS: dict[str, type[eqx.Module]] = {
-    kind.__name__: kind for kind in (SquashedVector, SquashedSet, ScaledVector, SetSummary, SoftHistogram, MultiScale)
+    kind.__name__: kind
+    for kind in (
+        SquashedVector,
+        SquashedSet,
+        ScaledVector,
+        SetSummary,
+        SummaryAndObservations,
+        SoftHistogram,
+        MultiScale,
+    )
 }
 
 Arrays = dict[str, NDArray[Any]]

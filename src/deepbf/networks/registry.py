@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from deepbf import _checks
 from deepbf.networks.base import AbstractNetwork, AbstractPreparation
 from deepbf.networks.preparation import Pilot, SquashedSet, SquashedVector, prepare_vector
+from deepbf.networks.set_attention import SetAttention, SummaryAndObservations
 from deepbf.networks.set_summary import SetSummary
 from deepbf.networks.sets import DeepSet, DeepSet2
 from deepbf.networks.vector import BNN, FNN, ScaledMLP
@@ -38,6 +39,7 @@ NETWORKS: dict[str, dict[str, NetworkKind]] = {
     },
     "exchangeable": {
         "deepset": NetworkKind(SetSummary.fit, DeepSet, peak_rate=1e-2, any_num_obs=True),
+        "set-attention": NetworkKind(SummaryAndObservations.fit, SetAttention, peak_rate=5e-3, any_num_obs=True),
         "deepset2": NetworkKind(SquashedSet.fit, DeepSet2, peak_rate=2e-3),
         # The paper also feeds exchangeable data to its vector networks.
         "fnn": NetworkKind(SquashedVector.fit, FNN, peak_rate=2e-3),
