@@ -32,6 +32,14 @@ def normal_mean() -> deepbf.BayesFactor:
 
 
 @pytest.fixture(scope="session")
+def any_number() -> deepbf.BayesFactor:
+    """The mean of a normal, unknown against 0, for every number of observations from 1 to 24."""
+    return deepbf.fit(
+        simulators.ANY_NUMBER, structure="exchangeable", num_obs=(1, 24), steps=2000, seed=1, progress=False
+    )
+
+
+@pytest.fixture(scope="session")
 def walk_or_noise() -> deepbf.BayesFactor:
     """Vectors: a random walk against white noise."""
     return deepbf.fit(simulators.WALK_OR_NOISE, structure="vector", steps=600, seed=2, progress=False)

@@ -38,6 +38,21 @@ ZERO_MEAN = deepbf.Model("zero mean", simulator=around_zero)
 NORMAL_MEAN = [FREE_MEAN, ZERO_MEAN]
 
 
+def any_free_mean(rng: np.random.Generator, mean: Floats, num_obs: int) -> Floats:
+    return rng.normal(mean[:, None], 1.0, (len(mean), num_obs))
+
+
+def any_zero_mean(rng: np.random.Generator, size: int, num_obs: int) -> Floats:
+    return rng.normal(0.0, 1.0, (size, num_obs))
+
+
+# The same comparison with as many observations as asked for.
+ANY_NUMBER = [
+    deepbf.Model("free", prior=draw_mean, simulator=any_free_mean),
+    deepbf.Model("zero", simulator=any_zero_mean),
+]
+
+
 def random_walk(rng: np.random.Generator, size: int) -> Floats:
     return rng.normal(0.0, 1.0, (size, WALK_LENGTH)).cumsum(axis=1)
 

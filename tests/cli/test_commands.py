@@ -41,7 +41,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "study.deepbf"
 
 
-@pytest.mark.parametrize("command", [[], ["demo"], ["fit"], ["compare"], ["evaluate"]])
+@pytest.mark.parametrize("command", [[], ["demo"], ["fit"], ["compare"], ["evaluate"], ["design"]])
 def test_help_names_every_option_a_newcomer_needs(command: list[str]) -> None:
     code, output, _ = run(*command, "--help")
     assert code == 0

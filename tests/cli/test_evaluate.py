@@ -157,3 +157,57 @@ def test_bad_input_is_explained(folder: Path, tmp_path: Path) -> None:
         assert code == 2, arguments
         assert rule in error
         assert output == ""
+
+
+ANY_NUMBER = """
+import deepbf
+
+structure = "exchangeable"
+num_obs = (2, 20)
+steps = 150
+models = [
+    deepbf.Model("fair", simulator=lambda rng, size, num_obs: rng.binomial(1, 0.5, (size, num_obs))),
+    deepbf.Model("loaded", simulator=lambda rng, size, num_obs: rng.binomial(1, 0.8, (size, num_obs))),
+]
+"""
+
+
+def test_a_range_of_sample_sizes_from_fit_to_design(tmp_path: Path) -> None:
+    (tmp_path / "any.py").write_text(ANY_NUMBER)
+    estimator, observed = tmp_path / "any.deepbf", tmp_path / "observed.csv"
+    observed.write_text("1\n1\n0\n1\n1\n1\n1\n")
+    code, output, error = run("fit", tmp_path / "any.py", "--out", estimator)
+    assert code == 0, error
+    assert "of 2 to 20 observations" in output
+    code, output, error = run("compare", estimator, observed)
+    assert code == 0, error
+    assert "over" in output
+    code, output, error = run("evaluate", estimator, "--num-obs", 12, *QUICK)
+    assert code == 0, error
+    code, _, error = run("evaluate", estimator, *QUICK)
+    assert code == 2
+    assert "from 2 to 20" in error
+    code, _, error = run("evaluate", estimator, "--observed", observed, *QUICK)
+    assert code == 0, error
+    code, output, error = run("design", estimator, "--threshold", 3, "--num-datasets", 50, "--out", tmp_path / "d.png")
+    assert code == 0, error
+    assert "Evidence of 3 to 1 or more" in output
+    assert (tmp_path / "d.png").stat().st_size > 1000
+    code, output, error = run("design", estimator, "--num-datasets", 50, "--json")
+    assert code == 0, error
+    assert set(json.loads(output)["needed"]) == {"fair", "loaded"}
+    observed.write_text("1\n" * 30)
+    code, _, error = run("compare", estimator, observed)
+    assert code == 2
+    assert "outside the trained range, 2 to 20" in error
+    code, _, error = run("compare", estimator, observed, "--extrapolate")
+    assert code == 0, error
+    code, _, error = run("fit", tmp_path / "any.py", "--out", estimator, "--num-obs", "two")
+    assert code == 2
+    assert "--num-obs must be two whole numbers" in error
+
+
+def test_a_design_needs_a_range(folder: Path) -> None:
+    code, _, error = run("design", folder / "study.deepbf")
+    assert code == 2
+    assert "design needs an estimator for a range of sample sizes" in error
