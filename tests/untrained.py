@@ -15,7 +15,7 @@ from deepbf.standardise import Standardiser
 from deepbf.training import TrainedEnsemble, TrainingRecord
 
 EVERY_NETWORK = [(structure, network) for structure, networks in NETWORKS.items() for network in networks]
-SET_NETWORKS = [("deepset", (13,)), ("deepset", (13, 2)), ("deepset2", (13,)), ("deepset2", (13, 2))]
+SET_NETWORKS = [(network, shape) for network in ("deepset", "set-attention", "deepset2") for shape in ((13,), (13, 2))]
 EVERY_INPUT = [(structure, network, (13,)) for structure, network in EVERY_NETWORK] + [
     ("exchangeable", network, data_shape) for network, data_shape in SET_NETWORKS if len(data_shape) == 2
 ]

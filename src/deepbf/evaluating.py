@@ -22,7 +22,7 @@ from deepbf.simulation import CHUNK_SIZE, NumObsRange, SimulationStream
 SEED_OF_EVALUATION = 0x5EED
 
 # From data sets along a leading axis to natural log Bayes factors, first model over second.
-LogBf = Callable[[NDArray[np.generic]], ArrayLike]
+LogBf = Callable[[NDArray[Any]], ArrayLike]
 
 
 def evaluate(

@@ -1,26 +1,26 @@
 """The plots of a design and of a path."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from matplotlib import pyplot
+from matplotlib.axes import Axes
 
 from deepbf import plots
-from deepbf.evaluation import design_from
+from deepbf.estimator.path import LogBfPath
+from deepbf.evaluation import Design, design_from
 
 RNG = np.random.default_rng(2)
 NAMES = ("process dissociation", "Stroop")
 
 
-def a_design(power: float = 0.8) -> object:
+def a_design(power: float = 0.8) -> Design:
     log_bf = {n: [RNG.normal(sign * n / 8, np.sqrt(n / 4), 200) for sign in (1, -1)] for n in (5, 20, 80)}
     return design_from(log_bf, names=NAMES, power=power)
 
 
-def a_path(num_obs: int = 30, *, error: bool = True) -> SimpleNamespace:
+def a_path(num_obs: int = 30, *, error: bool = True) -> LogBfPath:
     log_bf = np.cumsum(RNG.normal(0.1, 0.5, num_obs))
-    return SimpleNamespace(
+    return LogBfPath(
         num_obs=np.arange(1, num_obs + 1),
         log_bf=log_bf,
         error=np.full(num_obs, 0.1) if error else None,
@@ -29,14 +29,14 @@ def a_path(num_obs: int = 30, *, error: bool = True) -> SimpleNamespace:
     )
 
 
-def words(axes: pyplot.Axes) -> str:
+def words(axes: Axes) -> str:
     legend = axes.get_legend()
     assert legend is not None
     return " ".join(text.get_text().replace("\n", " ") for text in legend.get_texts())
 
 
 def test_a_design_shows_both_models_and_the_numbers_they_need() -> None:
-    axes = plots.design(a_design())  # pyright: ignore[reportArgumentType]
+    axes = plots.design(a_design())
     assert "number of observations (log base 2)" in axes.get_xlabel()
     assert "10 to 1" in axes.get_ylabel()
     for name in NAMES:
@@ -46,7 +46,7 @@ def test_a_design_shows_both_models_and_the_numbers_they_need() -> None:
 
 
 def test_a_design_that_is_not_enough_has_no_number() -> None:
-    assert "from" not in words(plots.design(a_design(power=0.9999)))  # pyright: ignore[reportArgumentType]
+    assert "from" not in words(plots.design(a_design(power=0.9999)))
 
 
 @pytest.mark.parametrize("num_obs", [1, 30, 200])
