@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-slow lint types format bench bench-accuracy bench-overlap bench-evaluate bench-abc bench-bridge bench-trees bench-toolkit clean
+.PHONY: help setup demo test test-fast test-slow lint types format bench bench-accuracy bench-overlap bench-evaluate bench-abc bench-bridge bench-trees bench-toolkit bench-sizes clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,7 +44,7 @@ format: setup ## rewrite files in the house format
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: bench-accuracy bench-overlap bench-evaluate bench-abc bench-bridge bench-trees bench-toolkit ## run every benchmark
+bench: bench-accuracy bench-overlap bench-evaluate bench-abc bench-bridge bench-trees bench-toolkit bench-sizes ## run every benchmark
 
 bench-accuracy: setup ## error against the exact Bayes factor
 	$(BIN)/python benchmarks/accuracy.py
@@ -66,6 +66,9 @@ bench-trees: setup ## processing trees: importance sampling against adaptive int
 
 bench-toolkit: setup ## the time that the evaluation toolkit adds
 	$(BIN)/python benchmarks/toolkit.py
+
+bench-sizes: setup ## one fit for a range of n, and large n
+	$(BIN)/python benchmarks/sizes.py
 
 clean: ## remove .venv, builds and caches
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis

@@ -21,7 +21,7 @@ def counts_study(
     negative_binomial = Model(
         "negative binomial",
         prior=partial(simulate.beta_prior, shapes=beta),
-        simulator=partial(simulate.negative_binomial, num_obs=num_obs),
+        simulator=simulate.OfSize(simulate.negative_binomial, num_obs),
         log_prior=partial(density.log_beta, shapes=beta),
         log_likelihood=density.log_negative_binomial,
         transform="unit",
@@ -29,7 +29,7 @@ def counts_study(
     poisson = Model(
         "Poisson",
         prior=partial(simulate.gamma_prior, shape_and_rate=gamma),
-        simulator=partial(simulate.poisson, num_obs=num_obs),
+        simulator=simulate.OfSize(simulate.poisson, num_obs),
         log_prior=partial(density.log_gamma, shape_and_rate=gamma),
         log_likelihood=density.log_poisson,
         transform="positive",
@@ -53,14 +53,14 @@ def mixture_study(name: str, num_obs: int) -> Study:
     two_normals = Model(
         "normal mixture",
         prior=partial(simulate.normal_prior, means=prior_means, scale=mixture.PRIOR_SCALE),
-        simulator=partial(simulate.normal_mixture, num_obs=num_obs, scale=mixture.COMPONENT_SCALE),
+        simulator=simulate.OfSize(partial(simulate.normal_mixture, scale=mixture.COMPONENT_SCALE), num_obs),
         log_prior=partial(density.log_normal_pair, means=prior_means, scale=mixture.PRIOR_SCALE),
         log_likelihood=partial(density.log_normal_mixture, scale=mixture.COMPONENT_SCALE),
     )
     one_normal = Model(
         "normal",
         prior=partial(simulate.normal_prior, means=0.0, scale=mixture.NORMAL_PRIOR_SCALE),
-        simulator=partial(simulate.normal, num_obs=num_obs, scale=mixture.NORMAL_SCALE),
+        simulator=simulate.OfSize(partial(simulate.normal, scale=mixture.NORMAL_SCALE), num_obs),
         log_prior=partial(density.log_normal, mean=0.0, scale=mixture.NORMAL_PRIOR_SCALE),
         log_likelihood=partial(density.log_normal_sample, scale=mixture.NORMAL_SCALE),
     )
@@ -82,14 +82,14 @@ def waiting_times_study(name: str, num_obs: int) -> Study:
     unknown_rate = Model(
         "exponential, unknown rate",
         prior=partial(simulate.gamma_prior, shape_and_rate=_WAITING_GAMMA),
-        simulator=partial(simulate.exponential, num_obs=num_obs),
+        simulator=simulate.OfSize(simulate.exponential, num_obs),
         log_prior=partial(density.log_gamma, shape_and_rate=_WAITING_GAMMA),
         log_likelihood=density.log_exponential,
         transform="positive",
     )
     known_rate = Model(
         "exponential, rate 3",
-        simulator=partial(simulate.exponential_known_rate, num_obs=num_obs, rate=_WAITING_RATE),
+        simulator=simulate.OfSize(partial(simulate.exponential_known_rate, rate=_WAITING_RATE), num_obs),
         log_likelihood=partial(density.log_exponential_known_rate, rate=_WAITING_RATE),
     )
     return Study(

@@ -6,6 +6,9 @@ simulators return arrays of shape (size, num_obs).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -19,6 +22,18 @@ _SCATTER_LIMIT = 3
 # Floats held on the way to whole counts: 64 KB stay in cache and in memory the process has already touched, where a
 # second full-size array would double the time.
 _VALUES_PER_BLOCK = 2**13
+
+
+@dataclass(frozen=True)
+class OfSize:
+    """A simulator that draws `num_obs` observations, or as many as it is asked for."""
+
+    draw: Callable[..., Draws | Counts]
+    num_obs: int
+
+    def __call__(self, rng: np.random.Generator, params: Draws | int, num_obs: int | None = None) -> Draws | Counts:
+        """Return data sets for these parameters, or as many of a model without parameters as it is told."""
+        return self.draw(rng, params, num_obs=self.num_obs if num_obs is None else num_obs)
 
 
 def beta_prior(rng: np.random.Generator, size: int, *, shapes: tuple[float, float]) -> Draws:
