@@ -79,9 +79,11 @@ def main() -> None:
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
             rows = process.submit(function, *arguments).result()
         for row in rows:
-            print(f"{row['case']:<45} excess loss {row['excess_loss']:>8.1e} +- {row['excess_loss_standard_error']:.0e}  "
-                  f"clipped MSE {row['clipped_mse']:.3f}  Spearman {row['spearman_first']:.4f} {row['spearman_second']:.4f}  "
-                  f"{row['simulations']:,} simulations  {row.get('peak_memory_gb', float('nan')):.2f} GB", flush=True)  # fmt: skip
+            memory = f"  {row['peak_memory_gb']:.2f} GB" if "peak_memory_gb" in row else ""
+            print(f"{row['case']:<47} excess loss {row['excess_loss']:>8.1e} +- {row['excess_loss_standard_error']:.0e}"
+                  f"  clipped MSE {row['clipped_mse']:.3f}"
+                  f"  Spearman {row['spearman_first']:.4f} {row['spearman_second']:.4f}"
+                  f"  {row['simulations']:,} simulations{memory}", flush=True)  # fmt: skip
         results += rows
     if options.out is not None:
         options.out.write_text(json.dumps(results, indent=2) + "\n")
