@@ -13,7 +13,7 @@ from rich.progress import Progress
 from deepbf import _checks
 from deepbf.evaluation import Evaluation, measure
 from deepbf.models import Model, ModelSet
-from deepbf.simulation import CHUNK_SIZE, SimulationStream
+from deepbf.simulation import CHUNK_SIZE, NumObsRange, SimulationStream
 
 # Mixed into the seed, so that a fit and an evaluation given the same one never see the same simulations.
 SEED_OF_EVALUATION = 0x5EED
@@ -28,6 +28,7 @@ def evaluate(
     *,
     exact: LogBf | None = None,
     observed: ArrayLike | None = None,
+    num_obs: int | None = None,
     num_datasets: int = 1500,
     prior_probs: ArrayLike | None = None,
     num_replicates: int = 1000,
@@ -49,6 +50,8 @@ def evaluate(
         The exact log Bayes factor, a function of the same kind, where it is known.
     observed
         One observed data set, for its surprise.
+    num_obs
+        Observations a data set, passed on to simulators that take it.
     num_datasets
         Data sets simulated from each model; 1,500 as in the paper's Section 5.
     prior_probs
@@ -81,11 +84,15 @@ def evaluate(
     if exact is not None and not callable(exact):
         raise TypeError(f"exact must be a function from data sets to log Bayes factors; received {exact!r}.")
     num_datasets = _checks.check_count("num_datasets", num_datasets, least=2)
+    if num_obs is not None:
+        num_obs = _checks.check_count("num_obs", num_obs)
+        for model in model_set.models:
+            model.check_takes_num_obs()
     num_replicates = _checks.check_count("num_replicates", num_replicates, least=2)
     seed = _checks.check_seed("seed", seed)
-    observed_log_bfs = None if observed is None else ask_about_observed(asked, observed, model_set.models[0])
+    observed_log_bfs = None if observed is None else ask_about_observed(asked, observed, model_set.models[0], num_obs)
     with Progress(disable=not progress, transient=True) as bar:
-        data = simulate_afresh(model_set.models, num_datasets, seed, executor, bar)
+        data = simulate_afresh(model_set.models, num_datasets, num_obs, seed, executor, bar)
         log_bfs = {name: ask(name, log_bf, data, bar) for name, log_bf in asked.items()}
         truth = None if exact is None else ask("exact", exact, data, bar)
         task = bar.add_task("measuring", total=None)
@@ -100,6 +107,8 @@ def evaluate(
         )
         bar.remove_task(task)
     evaluation.results.attrs["simulation_seed"] = seed
+    if num_obs is not None:
+        evaluation.results.attrs["num_obs"] = num_obs
     return evaluation
 
 
@@ -123,13 +132,19 @@ def check_estimators(estimators: Mapping[str, Any]) -> dict[str, LogBf]:
 
 
 def simulate_afresh(
-    models: Sequence[Model], num_datasets: int, seed: int, executor: Executor | None, bar: Progress
+    models: Sequence[Model],
+    num_datasets: int,
+    num_obs: int | None,
+    seed: int,
+    executor: Executor | None,
+    bar: Progress,
 ) -> list[NDArray[np.generic]]:
     """Return data sets of each model that no fit has seen."""
     fresh_seed = int(np.random.SeedSequence((seed, SEED_OF_EVALUATION)).generate_state(1, np.uint64)[0])
     task = bar.add_task("simulating", total=num_datasets)
     parts: list[list[NDArray[np.generic]]] = []
-    with SimulationStream(models, fresh_seed, num_datasets=num_datasets, executor=executor) as stream:
+    numbers = None if num_obs is None else NumObsRange(num_obs, num_obs)
+    with SimulationStream(models, fresh_seed, num_datasets=num_datasets, num_obs=numbers, executor=executor) as stream:
         while not stream.exhausted:
             parts.append(stream.take())
             bar.advance(task, min(CHUNK_SIZE, len(parts[-1][0])))
@@ -150,10 +165,12 @@ def ask(
     return answers[0], answers[1]
 
 
-def ask_about_observed(estimators: Mapping[str, LogBf], observed: ArrayLike, model: Model) -> dict[str, float]:
+def ask_about_observed(
+    estimators: Mapping[str, LogBf], observed: ArrayLike, model: Model, num_obs: int | None
+) -> dict[str, float]:
     """Return each estimator's log Bayes factor at the observed data set."""
     array = _checks.check_numeric_array("observed", observed)
-    data_shape = model.simulate(1, seed=0).data.shape[1:]
+    data_shape = model.simulate(1, seed=0, num_obs=num_obs).data.shape[1:]
     if array.shape != data_shape:
         raise ValueError(
             f"observed must be one data set of shape {data_shape}, as {model.name} simulates them; received shape "

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from deepbf import _checks, losses
 from deepbf.estimator import BayesFactor
 from deepbf.models import Model, ModelSet, SimulationError
-from deepbf.networks import NETWORKS, check_network, check_structure
+from deepbf.networks import NETWORKS, OBSERVATION_AXES, check_network, check_structure
+from deepbf.simulation import NumObsRange
 from deepbf.simulation.stream import check_executor
 from deepbf.training import Budget, TrainedEnsemble, schedule, train
 from deepbf.training.trainer import PartialTrainingError
@@ -28,6 +29,7 @@ def fit(
     models: Sequence[Model],
     *,
     structure: str = "vector",
+    num_obs: tuple[int, int] | None = None,
     prior_probs: ArrayLike | None = None,
     network: str = "auto",
     loss: str = "cross_entropy",
@@ -49,6 +51,10 @@ def fit(
     structure
         "vector": data sets of fixed length, order matters. "exchangeable": axis 1 of the simulated data runs over
         exchangeable observations, scalars or vectors.
+    num_obs
+        The smallest and the largest number of observations, both included, to train one estimator for every number in
+        between. Simulators then take it: ``simulator(rng, params, num_obs)``. By default each simulator draws as many
+        observations as it does.
     prior_probs
         One probability a model, for the posterior probabilities. Equal by default. Bayes factors do not depend on it.
     network
@@ -95,6 +101,7 @@ def fit(
         schedule, NETWORKS[structure][network].peak_rate, seconds, steps, num_simulations, len(model_set)
     )
     loss_fn = losses.by_name(loss)
+    num_obs_range = None if num_obs is None else check_num_obs(num_obs, model_set, structure, network)
     num_members = _checks.check_count("ensemble", ensemble)
     check_executor(executor, model_set.models)
     seed = _checks.check_seed("seed", seed)
@@ -111,6 +118,7 @@ def fit(
             schedule=chosen_schedule,
             budget=budget,
             num_members=num_members,
+            num_obs=num_obs_range,
             executor=executor,
             seed=seed,
             progress=progress,
@@ -127,6 +135,25 @@ def fit(
             stacklevel=2,
         )
     return as_estimator(trained)
+
+
+def check_num_obs(num_obs: tuple[int, int], model_set: ModelSet, structure: str, network: str) -> NumObsRange:
+    """Return the range of the number of observations, if structure, network and every simulator can do with one."""
+    checked = NumObsRange.of(num_obs)
+    if OBSERVATION_AXES[structure] != 1:
+        raise ValueError(
+            f"num_obs needs data with one axis of observations, structure='exchangeable' or 'series'; received "
+            f"structure={structure!r}. Leave num_obs out, or change the structure."
+        )
+    if not NETWORKS[structure][network].any_num_obs:
+        able = [name for name, kind in NETWORKS[structure].items() if kind.any_num_obs]
+        raise ValueError(
+            f"network={network!r} reads a fixed number of observations; received num_obs={tuple(checked)}. "
+            f"Pass network={able[0]!r}, or leave num_obs out."
+        )
+    for model in model_set.models:
+        model.check_takes_num_obs()
+    return checked
 
 
 def check_plan(

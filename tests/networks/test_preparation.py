@@ -14,11 +14,11 @@ from deepbf.networks.histogram import MOST_RAMPS, choose_knots
 from deepbf.networks.preparation import (
     WIDEST_DECORRELATED,
     ScaledVector,
-    SetSummary,
     SquashedSet,
     SquashedVector,
     prepare_vector,
 )
+from deepbf.networks.set_summary import SetSummary
 from deepbf.standardise import LARGEST
 from tests.untrained import pilot_data
 

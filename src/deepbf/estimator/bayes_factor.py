@@ -18,10 +18,15 @@ from scipy.stats import t as student_t
 from deepbf import _checks
 from deepbf._numerics import log_evidence, log_posterior_probs, log_ratio
 from deepbf.answer import Answer, TailArea
+from deepbf.estimator.sized_data import padded_sets
 from deepbf.evaluation.tail_areas import surprise
 from deepbf.models import Model, ModelSet
 from deepbf.networks.ensemble import compile_evaluation, ensemble_log_odds, in_batches
 from deepbf.training import TrainedEnsemble, TrainingRecord
+from deepbf.training.pilot import count_present
+
+# One data set, or many along a leading axis; or a list of data sets of different lengths.
+Data = ArrayLike | Sequence[ArrayLike]
 
 if TYPE_CHECKING:
     from deepbf.evaluating import LogBf
@@ -32,6 +37,9 @@ FEW_DATASETS = 16
 MANY_DATASETS = 4096
 # A spread above one natural unit means that the members agree on no more than the order of magnitude.
 WIDE_SPREAD = 1.0
+# A tail area among data sets of other sizes: not far from this one's, and enough of them.
+MOST_SIZE_RATIO = 1.25
+FEWEST_OF_SIZE = 100
 # Simulations that must be expected as far out as the answer, for its digits to rest on data rather than on form.
 FEWEST_FAR_OUT = 1000
 
@@ -79,35 +87,48 @@ class BayesFactor:
         """How many networks answer together."""
         return int(jax.tree.leaves(eqx.filter(self.ensemble.networks, eqx.is_array))[0].shape[0])
 
-    def log_bf(self, data: ArrayLike, model: int | str = 0, over: int | str = 1) -> NDArray[np.float64]:
+    @property
+    def num_obs(self) -> tuple[int, int] | None:
+        """The fewest and the most observations of a data set, if the estimator was trained for a range of them."""
+        return self.ensemble.num_obs
+
+    def log_bf(
+        self, data: Data, model: int | str = 0, over: int | str = 1, *, extrapolate: bool = False
+    ) -> NDArray[np.float64]:
         """Return the natural log Bayes factor of `model` over `over`, one entry a data set.
 
         `data` has shape (batch, ...), or is a single data set. Models are named or numbered. The entry is the mean
-        of the ensemble's log odds: finite for all finite data.
+        of the ensemble's log odds: finite for all finite data. An estimator for a range of sample sizes also takes a
+        list of data sets of different lengths, and with `extrapolate` lengths beyond its range, with a warning.
         """
-        return self.log_bf_members(data, model, over).mean(axis=0)
+        return self.log_bf_members(data, model, over, extrapolate=extrapolate).mean(axis=0)
 
-    def log_bf_members(self, data: ArrayLike, model: int | str = 0, over: int | str = 1) -> NDArray[np.float64]:
+    def log_bf_members(
+        self, data: Data, model: int | str = 0, over: int | str = 1, *, extrapolate: bool = False
+    ) -> NDArray[np.float64]:
         """Return the log Bayes factor by each member of the ensemble, shape (ensemble, batch)."""
         first, second = self._model_index("model", model), self._model_index("over", over)
-        return log_ratio(self._log_odds(self._check_data("data", data)), first, second)
+        return log_ratio(self._log_odds(self._check_data("data", data, extrapolate)), first, second)
 
-    def posterior_probs(self, data: ArrayLike, prior_probs: ArrayLike | None = None) -> NDArray[np.float64]:
+    def posterior_probs(
+        self, data: Data, prior_probs: ArrayLike | None = None, *, extrapolate: bool = False
+    ) -> NDArray[np.float64]:
         """Return the models' posterior probabilities, shape (batch, K), under any prior probabilities.
 
         Training always weighs the models equally, so other prior odds shift the log odds exactly.
         """
         prior = self._prior(prior_probs)
-        evidence = log_evidence(self._log_odds(self._check_data("data", data))).mean(axis=0)
+        evidence = log_evidence(self._log_odds(self._check_data("data", data, extrapolate))).mean(axis=0)
         return np.exp(log_posterior_probs(evidence, np.log(prior)))
 
     def compare(
         self,
-        observed: ArrayLike,
+        observed: Data,
         *,
         prior_probs: ArrayLike | None = None,
         model: int | str | None = None,
         over: int | str | None = None,
+        extrapolate: bool = False,
     ) -> Answer:
         """Return the answer for one observed data set.
 
@@ -115,7 +136,7 @@ class BayesFactor:
         of more than two, the most probable and the runner-up.
         """
         prior = self._prior(prior_probs)
-        data = self._check_data("observed", observed)
+        data = self._check_data("observed", observed, extrapolate)
         if len(data) != 1:
             raise ValueError(
                 f"observed must be one data set of shape {self.data_shape}; received {len(data)}. "
@@ -137,19 +158,32 @@ class BayesFactor:
             names=self.names,
             prior_probs=tuple(prior.tolist()),
             posterior_probs=tuple(np.exp(log_posterior_probs(mean_evidence, np.log(prior))).tolist()),
-            surprise=self._surprise(float(members.mean()), first, second),
+            surprise=self._surprise(float(members.mean()), first, second, int(count_present(data)[0])),
             warnings=self._warnings(members, error),
         )
 
-    def reference_log_bf(self, model: int | str = 0, over: int | str = 1) -> tuple[NDArray[np.float64], ...] | None:
+    def reference_log_bf(
+        self, model: int | str = 0, over: int | str = 1, *, num_obs: int | None = None
+    ) -> tuple[NDArray[np.float64], ...] | None:
         """Return log Bayes factors at simulations set aside from training, of `model` and of `over`.
 
-        They are what the observed one is compared with for its surprise; None for files that do not hold them.
+        They are what the observed one is compared with for its surprise. With a range of sample sizes, those of about
+        `num_obs` observations; None if they are too few to say anything.
         """
         if self.ensemble.reference is None:
             return None
         first, second = self._model_index("model", model), self._model_index("over", over)
-        return tuple(log_ratio(self.ensemble.reference[source], first, second) for source in (first, second))
+        found = []
+        for source in (first, second):
+            log_bf = log_ratio(self.ensemble.reference[source], first, second)
+            sizes = self.ensemble.reference_num_obs
+            if sizes is not None and num_obs is not None:
+                ratio = np.maximum(sizes[source] / num_obs, num_obs / sizes[source])
+                log_bf = log_bf[ratio <= MOST_SIZE_RATIO]
+                if len(log_bf) < FEWEST_OF_SIZE:
+                    return None
+            found.append(log_bf)
+        return tuple(found)
 
     def evaluate(
         self,
@@ -158,6 +192,7 @@ class BayesFactor:
         models: Sequence[Model] | None = None,
         exact: LogBf | None = None,
         observed: ArrayLike | None = None,
+        num_obs: int | None = None,
         model: int | str = 0,
         over: int | str = 1,
         prior_probs: ArrayLike | None = None,
@@ -178,6 +213,9 @@ class BayesFactor:
             Maps data sets along a leading axis to exact log Bayes factors of `model` over `over`, where known.
         observed
             One observed data set, for its surprise.
+        num_obs
+            Observations a data set, for an estimator that was trained for a range of them; those of `observed` by
+            default.
         model, over
             Which of the models, by name or number; the first two by default.
         prior_probs
@@ -191,16 +229,16 @@ class BayesFactor:
         first, second = self._model_index("model", model), self._model_index("over", over)
         if first == second:
             raise ValueError(f"model and over must differ; both are {self.names[first]!r}.")
+        num_obs = self._evaluated_num_obs(num_obs, observed)
         checked = self.check_models(models)
         pair = [checked[k] for k in (first, second)]
         prior = self._prior(prior_probs)[[first, second]]
-        if observed is not None:
-            self._check_data("observed", observed)
         return evaluate(
             pair,
             {"deepbf": lambda data: self.log_bf(data, first, second)},
             exact=exact,
             observed=observed,
+            num_obs=num_obs,
             num_datasets=num_datasets,
             prior_probs=prior / prior.sum(),
             num_replicates=num_replicates,
@@ -208,6 +246,22 @@ class BayesFactor:
             seed=seed,
             progress=progress,
         )
+
+    def _evaluated_num_obs(self, num_obs: int | None, observed: ArrayLike | None) -> int | None:
+        """Return how many observations to simulate, if the estimator leaves that open."""
+        data = None if observed is None else self._check_data("observed", observed)
+        if self.num_obs is None:
+            if num_obs is not None:
+                raise ValueError(f"num_obs cannot be chosen: this estimator is for data of shape {self.data_shape}.")
+            return None
+        if num_obs is None and data is not None:
+            return int(count_present(data)[0])
+        low, high = self.num_obs
+        if num_obs is None or not low <= _checks.check_count("num_obs", num_obs) <= high:
+            raise ValueError(
+                f"num_obs must say how many observations to evaluate at, from {low} to {high}; received {num_obs}."
+            )
+        return num_obs
 
     def check_models(self, models: Sequence[Model] | None = None) -> tuple[Model, ...]:
         """Return the models to simulate from, if they are those of the fit by name, order and shape of their data.
@@ -226,7 +280,9 @@ class BayesFactor:
                 f"received {', '.join(given.names)}."
             )
         for model in given.models:
-            shape = model.simulate(1, seed=0).data.shape[1:]
+            if self.num_obs is not None:
+                model.check_takes_num_obs()
+            shape = model.simulate(1, seed=0, num_obs=None if self.num_obs is None else self.num_obs[1]).data.shape[1:]
             if shape != self.data_shape:
                 raise ValueError(
                     f"models must simulate data sets of shape {self.data_shape}, as in the fit; {model.name} simulates "
@@ -242,10 +298,16 @@ class BayesFactor:
 
     def __repr__(self) -> str:
         return (
-            f"BayesFactor({' against '.join(self.names)}; {self.structure} data of shape {self.data_shape}; "
+            f"BayesFactor({' against '.join(self.names)}; {self.structure} data {self._written_shape()}; "
             f"{self.num_members} x {self.network}; {self.record.num_simulations:,} simulations, "
             f"{self.record.seconds:.0f} s, held-out loss {self.record.held_out_loss:.4f})"
         )
+
+    def _written_shape(self) -> str:
+        if self.num_obs is None:
+            return f"of shape {self.data_shape}"
+        of_each = f" of shape {self.data_shape[1:]}" if self.data_shape[1:] else ""
+        return f"of {self.num_obs[0]} to {self.num_obs[1]} observations{of_each}"
 
     def _log_odds(self, data: NDArray[np.generic]) -> NDArray[np.float32]:
         """Return each member's log odds against the last model, shape (ensemble, batch, K - 1)."""
@@ -260,8 +322,10 @@ class BayesFactor:
         preparation, networks = self.ensemble.preparation, self.ensemble.networks
         return compile_evaluation(lambda data: ensemble_log_odds(networks, preparation(data)))
 
-    def _check_data(self, argument: str, data: ArrayLike) -> NDArray[np.generic]:
+    def _check_data(self, argument: str, data: Data, extrapolate: bool = False) -> NDArray[np.generic]:
         """Return the data with a leading batch axis, after checking shape and finiteness."""
+        if self.num_obs is not None:
+            return padded_sets(argument, data, self.data_shape, self.num_obs, extrapolate=extrapolate)
         array = _checks.check_numeric_array(argument, data)
         if array.shape == self.data_shape:
             array = array[None]
@@ -292,8 +356,8 @@ class BayesFactor:
     def _prior(self, prior_probs: ArrayLike | None) -> NDArray[np.float64]:
         return self.prior_probs if prior_probs is None else _checks.check_probs("prior_probs", prior_probs, self.names)
 
-    def _surprise(self, log_bf: float, first: int, second: int) -> dict[str, TailArea] | None:
-        reference = self.reference_log_bf(first, second)
+    def _surprise(self, log_bf: float, first: int, second: int, num_obs: int) -> dict[str, TailArea] | None:
+        reference = self.reference_log_bf(first, second, num_obs=num_obs)
         if reference is None:
             return None
         found = surprise(log_bf, reference)

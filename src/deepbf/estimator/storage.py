@@ -26,9 +26,12 @@ from deepbf._version import __version__
 from deepbf.estimator.bayes_factor import BayesFactor
 from deepbf.networks import NETWORKS, OBSERVATION_AXES, AbstractNetwork, AbstractPreparation, InputLayout
 from deepbf.networks.ensemble import blank_ensemble
+from deepbf.networks.group_summary import GroupSummary
 from deepbf.networks.histogram import SoftHistogram
 from deepbf.networks.multiscale import MultiScale
-from deepbf.networks.preparation import ScaledVector, SetSummary, SquashedSet, SquashedVector
+from deepbf.networks.nested_summary import NestedSummary
+from deepbf.networks.preparation import ScaledVector, SquashedSet, SquashedVector
+from deepbf.networks.set_summary import SetSummary
 from deepbf.standardise import Standardiser
 from deepbf.training import TrainedEnsemble, TrainingRecord
 
@@ -36,7 +39,17 @@ FORMAT = "deepbf-estimator"
 FORMAT_VERSION = 1
 
 PARTS: dict[str, type[eqx.Module]] = {
-    kind.__name__: kind for kind in (SquashedVector, SquashedSet, ScaledVector, SetSummary, SoftHistogram, MultiScale)
+    kind.__name__: kind
+    for kind in (
+        SquashedVector,
+        SquashedSet,
+        ScaledVector,
+        SetSummary,
+        NestedSummary,
+        GroupSummary,
+        SoftHistogram,
+        MultiScale,
+    )
 }
 
 Arrays = dict[str, NDArray[Any]]
@@ -60,10 +73,13 @@ def save(estimator: BayesFactor, path: str | os.PathLike[str]) -> None:
         "preparation": describe_part(ensemble.preparation, "preparation", arrays),
         "record": dataclasses.asdict(ensemble.record),
         "has_reference": ensemble.reference is not None,
+        "num_obs": None if ensemble.num_obs is None else list(ensemble.num_obs),
     }
     arrays |= named_leaves(ensemble.networks)
     if ensemble.reference is not None:
         arrays["reference"] = ensemble.reference
+    if ensemble.reference_num_obs is not None:
+        arrays["reference_num_obs"] = ensemble.reference_num_obs
     metadata = {
         "format": FORMAT,
         "format_version": str(FORMAT_VERSION),
@@ -138,6 +154,8 @@ def rebuild(header: Mapping[str, Any], arrays: Arrays) -> BayesFactor:
         data_shape=tuple(header["data_shape"]),
         record=TrainingRecord(**header["record"]),
         reference=read_reference(header, arrays),
+        reference_num_obs=read_reference_num_obs(header, arrays),
+        num_obs=None if header["num_obs"] is None else (int(header["num_obs"][0]), int(header["num_obs"][1])),
     )
     return BayesFactor(
         names=tuple(header["names"]),
@@ -175,6 +193,15 @@ def read_reference(header: Mapping[str, Any], arrays: Arrays) -> NDArray[np.floa
     if reference.ndim != 3 or reference.shape[::2] != (num_models, num_models - 1):
         raise ValueError(f"reference has shape {reference.shape} for {num_models} models")
     return reference
+
+
+def read_reference_num_obs(header: Mapping[str, Any], arrays: Arrays) -> NDArray[np.int32] | None:
+    """Return how many observations those simulations have, if that varies."""
+    if not header["has_reference"] or header["num_obs"] is None:
+        return None
+    if arrays["reference_num_obs"].shape != arrays["reference"].shape[:2]:
+        raise ValueError(f"reference_num_obs has shape {arrays['reference_num_obs'].shape}")
+    return arrays["reference_num_obs"]
 
 
 def describe_part(part: eqx.Module, name: str, arrays: Arrays) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
@@ -24,6 +25,14 @@ class Simulations(NamedTuple):
     data: NDArray[np.generic]
 
 
+class Call(NamedTuple):
+    """What a model was asked for, to be told again if it fails."""
+
+    size: int
+    seed: Seed
+    num_obs: int | None
+
+
 class SimulationError(RuntimeError):
     """A model's prior or simulator failed; the message names the model, the seed and a line that reproduces it."""
 
@@ -39,6 +48,7 @@ class Model:
     simulator
         ``simulator(rng, params)`` returns an array with one data set per leading index. ``rng`` is a
         `numpy.random.Generator`; draw every random number from it. Without a prior: ``simulator(rng, size)``.
+        For a range of sample sizes, ``simulator(rng, params, num_obs)`` draws data sets of `num_obs` observations.
         Observations that are not there, such as trials beyond the last of a shorter group, are masked in a
         `numpy.ma.MaskedArray`.
     prior
@@ -81,56 +91,73 @@ class Model:
                 raise TypeError(f"{argument} of model {self.name!r} must be a function or None; received {value!r}.")
         check_transform(f"transform of model {self.name!r}", self.transform)
 
-    def simulate(self, size: int, seed: Seed) -> Simulations:
+    def simulate(self, size: int, seed: Seed, num_obs: int | None = None) -> Simulations:
         """Return `size` data sets with the parameters that gave them; the same seed gives the same bits.
 
         `seed` is an int or a `numpy.random.SeedSequence`, so that any chunk of a longer run can be drawn again alone.
+        `num_obs` is passed on to a simulator that takes it.
         """
-        size = _checks.check_count("size", size)
+        call = Call(_checks.check_count("size", size), seed, num_obs)
         rng = np.random.default_rng(fresh_seed(seed))
-        params = self._draw_params(rng, size, seed)
-        data = self._draw_data(rng, params, size, seed)
+        params = self._draw_params(rng, call)
+        data = self._draw_data(rng, params, call)
         return Simulations(params, data)
 
-    def _draw_params(self, rng: np.random.Generator, size: int, seed: Seed) -> Params:
+    def check_takes_num_obs(self) -> None:
+        """Raise unless the simulator can be told how many observations to draw."""
+        first = "params" if self.prior is not None else "size"
+        try:
+            inspect.signature(self.simulator).bind(None, None, 1)
+        except TypeError as error:
+            raise TypeError(
+                f"num_obs is a range, so the simulator of model {self.name!r} must be a function of "
+                f"(rng, {first}, num_obs); received one that cannot take three arguments ({error})."
+            ) from error
+        except ValueError:
+            # Compiled functions may not say what they take; the first call will.
+            return
+
+    def _draw_params(self, rng: np.random.Generator, call: Call) -> Params:
         if self.prior is None:
             return None
         try:
-            drawn = self.prior(rng, size)
+            drawn = self.prior(rng, call.size)
         except Exception as error:
-            raise self._failure(f"its prior raised {_describe(error)}", size, seed) from error
+            raise self._failure(f"its prior raised {_describe(error)}", call) from error
         if isinstance(drawn, Mapping):
-            return {name: self._check_params(f"parameter {name!r}", v, size, seed) for name, v in drawn.items()}
-        return self._check_params("parameters", drawn, size, seed)
+            return {name: self._check_params(f"parameter {name!r}", v, call) for name, v in drawn.items()}
+        return self._check_params("parameters", drawn, call)
 
-    def _check_params(self, what: str, value: object, size: int, seed: Seed) -> NDArray[np.generic]:
+    def _check_params(self, what: str, value: object, call: Call) -> NDArray[np.generic]:
         try:
             array = np.asarray(value)
         except ValueError as error:
-            raise self._failure(f"its prior returned {what} that are not one array ({error})", size, seed) from error
-        if array.ndim == 0 or array.shape[0] != size:
+            raise self._failure(f"its prior returned {what} that are not one array ({error})", call) from error
+        if array.ndim == 0 or array.shape[0] != call.size:
             raise self._failure(
-                f"its prior returned {what} of shape {array.shape} for size={size}; the leading axis must be {size}",
-                size,
-                seed,
+                f"its prior returned {what} of shape {array.shape} for size={call.size}; "
+                f"the leading axis must be {call.size}",
+                call,
             )
         return array
 
-    def _draw_data(self, rng: np.random.Generator, params: Params, size: int, seed: Seed) -> NDArray[np.generic]:
+    def _draw_data(self, rng: np.random.Generator, params: Params, call: Call) -> NDArray[np.generic]:
         try:
-            drawn = self.simulator(rng, size if self.prior is None else params)
+            arguments = (call.size if self.prior is None else params,)
+            drawn = self.simulator(rng, *arguments, *(() if call.num_obs is None else (call.num_obs,)))
         except Exception as error:
-            raise self._failure(f"its simulator raised {_describe(error)}", size, seed) from error
-        problem = _problem_with_data(drawn, size)
+            raise self._failure(f"its simulator raised {_describe(error)}", call) from error
+        problem = _problem_with_data(drawn, call)
         if problem is not None:
-            raise self._failure(f"its simulator {problem}", size, seed)
+            raise self._failure(f"its simulator {problem}", call)
         return with_nan_for_absent(drawn) if np.ma.isMaskedArray(drawn) else np.asarray(drawn)
 
-    def _failure(self, what: str, size: int, seed: Seed) -> SimulationError:
-        written_seed = write_seed(seed)
+    def _failure(self, what: str, call: Call) -> SimulationError:
+        written_seed = write_seed(call.seed)
+        num_obs = "" if call.num_obs is None else f", num_obs={call.num_obs}"
         return SimulationError(
             f"Model {self.name!r} failed with seed {written_seed}: {what}. "
-            f"Reproduce it with: model.simulate({size}, seed={written_seed})"
+            f"Reproduce it with: model.simulate({call.size}, seed={written_seed}{num_obs})"
         )
 
 
@@ -159,7 +186,7 @@ def _describe(error: Exception) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
-def _problem_with_data(drawn: object, size: int) -> str | None:
+def _problem_with_data(drawn: object, call: Call) -> str | None:
     """Return what is wrong with a simulator's output as the end of a sentence, or None."""
     if drawn is None:
         return "returned None; return an array with one data set per leading index"
@@ -170,11 +197,13 @@ def _problem_with_data(drawn: object, size: int) -> str | None:
     if data.dtype.kind not in "biuf":
         return f"returned an array of dtype {data.dtype}; return real numbers"
     if data.ndim == 0:
-        return f"returned a single number ({drawn!r}); return an array with leading axis {size}"
-    if data.shape[0] != size:
-        return f"returned an array of shape {data.shape}; the leading axis must be {size}, one entry a data set"
+        return f"returned a single number ({drawn!r}); return an array with leading axis {call.size}"
+    if data.shape[0] != call.size:
+        return f"returned an array of shape {data.shape}; the leading axis must be {call.size}, one entry a data set"
     if data.size == 0:
         return f"returned an empty array of shape {data.shape}; every data set needs at least one value"
+    if call.num_obs is not None and (data.ndim < 2 or data.shape[1] != call.num_obs):
+        return f"returned an array of shape {data.shape} for num_obs={call.num_obs}; axis 1 must be {call.num_obs} long"
     if np.ma.isMaskedArray(drawn):
         # What is masked is not there; what lies under the mask is of no account.
         data = np.where(np.ma.getmaskarray(drawn), 0, data)

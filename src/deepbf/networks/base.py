@@ -19,6 +19,8 @@ class InputLayout:
         Leading summary columns that are linear in the data's features; a network may scale them without a bend.
     num_summary
         All summary columns, the linear ones included.
+    knows_size
+        Whether the last summary column is the number of observations, as a share of the largest.
     num_obs, obs_dim
         Then follow `num_obs` observations of `obs_dim` columns each; 0 where the summary says it all.
     """
@@ -27,6 +29,7 @@ class InputLayout:
     num_summary: int
     num_obs: int = 0
     obs_dim: int = 0
+    knows_size: bool = False
 
     @property
     def width(self) -> int:

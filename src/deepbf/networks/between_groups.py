@@ -20,7 +20,9 @@ def between_groups(features: jax.Array, sizes: jax.Array) -> tuple[jax.Array, ja
     """
     there = (sizes > 0).astype(jnp.float32)
     weights = jnp.stack([there, sizes], axis=1)
-    shares = weights / weights.sum(axis=2, keepdims=True)
+    # At least 1, for a simulated data set without a single group.
+    totals = jnp.maximum(weights.sum(axis=2), 1.0)
+    shares = weights / totals[..., None]
     log_sizes = jnp.log(jnp.maximum(sizes, 1.0))[..., None]
     columns = jnp.concatenate([features, log_sizes], axis=2)
     means = jnp.einsum("bwg,bgd->bwd", shares, columns)
@@ -36,7 +38,7 @@ def between_groups(features: jax.Array, sizes: jax.Array) -> tuple[jax.Array, ja
         *(part.reshape(part.shape[0], -1) for part in by_column),
         squash((equal_shares * jnp.concatenate([relative**3, relative**4], axis=2)).sum(axis=1)),
         _correlations(equal_shares * relative, relative),
-        jnp.log(weights.sum(axis=2)),
+        jnp.log(totals),
     ]
     return jnp.concatenate(moments, axis=1), relative
 

@@ -49,14 +49,14 @@ class GroupSummary(eqx.Module):
         groups = _evenly(groups[present_observations(groups).any(axis=1)], MOST_GROUPS)
         observations = groups[present_observations(groups)]
         histogram = SoftHistogram.fit(np.asarray(as_columns(jnp.asarray(_evenly(observations, MOST_OBSERVATIONS)))))
-        ramps = np.asarray(eqx.filter_jit(_mean_ramps)(histogram, *split_absent(jnp.asarray(groups[None]))))[0]
+        ramps = np.asarray(eqx.filter_jit(mean_ramps)(histogram, *split_absent(jnp.asarray(groups[None]))))[0]
         mean, components = whitening(ramps, 1e-2, NUM_COMPONENTS)
         return cls(histogram, jnp.asarray(mean @ components, jnp.float32), jnp.asarray(components, jnp.float32))
 
     def __call__(self, nested: jax.Array) -> Groups:
         """Return the groups of data sets of shape (batch, groups, observations, columns), nan where absent."""
         values, present = split_absent(nested)
-        ramps = _mean_ramps(self.histogram, values, present)
+        ramps = mean_ramps(self.histogram, values, present)
         sizes = present.sum(axis=2)
         features = [ramps @ self.components - self.offset]
         if values.shape[3] <= MOST_COLUMNS:
@@ -81,22 +81,14 @@ def as_columns(observations: jax.Array) -> jax.Array:
     return observations if observations.shape[-1] == 1 else squash(observations)
 
 
-def _mean_ramps(histogram: SoftHistogram, values: jax.Array, present: jax.Array) -> jax.Array:
-    """Return the mean ramps of each group, shape (batch, groups, ramps), over the observations that are there."""
-    batch, num_groups, _, num_columns = values.shape
-
-    def add(total: jax.Array, observations: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
-        value, weight = observations
-        climbed = value * histogram.slope[0] if num_columns == 1 else value @ histogram.slope
-        return total + weight * jnp.clip(climbed + histogram.intercept, 0.0, 1.0), None
-
-    # A loop over observations with the ramps as its inner, vectorised axis; what is absent adds 0, to the bit.
-    total, _ = jax.lax.scan(
-        add,
-        jnp.zeros((batch, num_groups, histogram.num_ramps), jnp.float32),
-        (jnp.moveaxis(values, 2, 0), jnp.moveaxis(present, 2, 0)[..., None]),
-    )
-    return total / jnp.maximum(present.sum(axis=2), 1.0)[..., None]
+def mean_ramps(histogram: SoftHistogram, values: jax.Array, present: jax.Array) -> jax.Array:
+    """Return each group's mean ramps, shape (batch, groups, ramps), over observations that are there; 0 if none is."""
+    batch, num_groups, num_obs, num_columns = values.shape
+    there = present.reshape(-1, num_obs)
+    # An absent group is given one observation, or its mean would be 0 / 0.
+    empty = (there.sum(axis=1) == 0.0).astype(jnp.float32)[:, None]
+    ramps = histogram(values.reshape(-1, num_obs, num_columns), there + empty / num_obs)
+    return ((1.0 - empty) * ramps).reshape(batch, num_groups, histogram.num_ramps)
 
 
 def _moments(values: jax.Array, present: jax.Array) -> list[jax.Array]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 
 from deepbf.networks.base import InputLayout
 
@@ -21,6 +22,7 @@ class Head(eqx.Module):
     bend: eqx.nn.MLP
     num_linear: int = eqx.field(static=True)
     straight_scale: float = eqx.field(static=True)
+    size_column: int | None = eqx.field(static=True)
 
     def __init__(
         self,
@@ -38,10 +40,16 @@ class Head(eqx.Module):
         # Starting flat: the bend, not chance, decides what the first steps look like.
         self.straight = eqx.tree_at(lambda layer: layer.weight, straight, 0.0 * straight.weight)
         self.directions = eqx.nn.Linear(num_inputs, num_directions, use_bias=False, key=keys[1])
-        self.bend = eqx.nn.MLP(num_directions, num_models - 1, width, 2, activation=jax.nn.silu, key=keys[2])
+        num_outputs = (num_models - 1) * (2 if layout.knows_size else 1)
+        self.bend = eqx.nn.MLP(num_directions, num_outputs, width, 2, activation=jax.nn.silu, key=keys[2])
         self.num_linear = layout.num_linear
+        self.size_column = layout.num_summary - 1 if layout.knows_size else None
         self.straight_scale = straight_scale
 
     def __call__(self, inputs: jax.Array) -> jax.Array:
         bent = jax.vmap(lambda row: self.bend(self.directions(row)))(inputs)
+        if self.size_column is not None:
+            # The evidence grows with the number of observations, bent or not.
+            constant, growing = jnp.split(bent, 2, axis=1)
+            bent = constant + self.straight_scale * inputs[:, self.size_column, None] * growing
         return self.straight_scale * jax.vmap(self.straight)(inputs[:, : self.num_linear]) + bent

@@ -28,6 +28,8 @@ DENSITY_POWER = 1 / 3
 NUM_BINS = 512
 # Knots nearer to each other than this would make a slope that float32 cannot hold.
 SMALLEST_GAP = 1e-30
+# Beyond the reach of any slope times any standardised value.
+FAR_BELOW = 1e37
 # Observations in one fused step of the pooling loop: wide enough to amortise the loop, small enough for registers.
 UNROLL = 8
 
@@ -62,25 +64,35 @@ class SoftHistogram(eqx.Module):
     def num_ramps(self) -> int:
         return self.slope.shape[1]
 
-    def __call__(self, data: jax.Array) -> jax.Array:
-        """Return (batch, num_ramps) from data of shape (batch, observations, columns)."""
+    def __call__(self, data: jax.Array, present: jax.Array | None = None) -> jax.Array:
+        """Return (batch, num_ramps) from data of shape (batch, observations, columns).
+
+        `present`, shape (batch, observations), is 1 for observations that are there and 0 for those that are absent.
+        """
         batch, num_obs, num_columns = data.shape
         by_obs = jnp.moveaxis(data, 1, 0)
+        # Absent observations are taken below the start of every ramp, where they add exactly 0.
+        below = None if present is None else jnp.moveaxis((present - 1.0) * FAR_BELOW, 1, 0)[:, :, None]
+        if below is not None:
+            by_obs = jnp.concatenate([by_obs, below], axis=2)
         num_whole = num_obs // UNROLL
         # A loop over observations with the ramps as its inner, vectorised axis: twenty times faster on a CPU than
         # forming all ramps of all observations and reducing.
         total, _ = jax.lax.scan(
-            lambda total, group: (self._add(total, group), None),
+            lambda total, group: (self._add(total, group, num_columns), None),
             jnp.zeros((batch, self.num_ramps), jnp.float32),
-            by_obs[: num_whole * UNROLL].reshape(num_whole, UNROLL, batch, num_columns),
+            by_obs[: num_whole * UNROLL].reshape(num_whole, UNROLL, *by_obs.shape[1:]),
         )
-        return self._add(total, by_obs[num_whole * UNROLL :]) / num_obs
+        total = self._add(total, by_obs[num_whole * UNROLL :], num_columns)
+        return total / num_obs if present is None else total / present.sum(axis=1, keepdims=True)
 
-    def _add(self, total: jax.Array, group: jax.Array) -> jax.Array:
-        for observation in group:
+    def _add(self, total: jax.Array, group: jax.Array, num_columns: int) -> jax.Array:
+        for row in group:
+            observation, below = row[:, :num_columns], row[:, num_columns:]
             # For one column a product of matrices is a plain product, and fuses with what follows.
-            climbed = observation * self.slope if observation.shape[1] == 1 else observation @ self.slope
-            total = total + jnp.clip(climbed + self.intercept, 0.0, 1.0)
+            climbed = observation * self.slope if num_columns == 1 else observation @ self.slope
+            climbed = climbed + self.intercept
+            total = total + jnp.clip(climbed + below if below.shape[1] else climbed, 0.0, 1.0)
         return total
 
 

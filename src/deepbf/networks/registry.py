@@ -7,20 +7,24 @@ from dataclasses import dataclass
 
 from deepbf import _checks
 from deepbf.networks.base import AbstractNetwork, AbstractPreparation
-from deepbf.networks.nested import NestedDeepSet
 from deepbf.networks.nested_summary import NestedSummary
-from deepbf.networks.preparation import Pilot, SetSummary, SquashedSet, SquashedVector, prepare_vector
+from deepbf.networks.preparation import Pilot, SquashedSet, SquashedVector, prepare_vector
+from deepbf.networks.set_summary import SetSummary
 from deepbf.networks.sets import DeepSet, DeepSet2
 from deepbf.networks.vector import BNN, FNN, ScaledMLP
 
 
 @dataclass(frozen=True)
 class NetworkKind:
-    """How inputs are prepared, how a network starts and how fast it may learn, for one named architecture."""
+    """How inputs are prepared, how a network starts and how fast it may learn, for one named architecture.
+
+    `any_num_obs`: whether data sets may differ in the number of their observations.
+    """
 
     fit_preparation: Callable[[Pilot], AbstractPreparation]
     init: Callable[..., AbstractNetwork]
     peak_rate: float
+    any_num_obs: bool = False
 
 
 # Leading axes of a data set that run over observations, which share one scale.
@@ -34,14 +38,14 @@ NETWORKS: dict[str, dict[str, NetworkKind]] = {
         "bnn": NetworkKind(SquashedVector.fit, BNN, peak_rate=5e-3),
     },
     "exchangeable": {
-        "deepset": NetworkKind(SetSummary.fit, DeepSet, peak_rate=1e-2),
+        "deepset": NetworkKind(SetSummary.fit, DeepSet, peak_rate=1e-2, any_num_obs=True),
         "deepset2": NetworkKind(SquashedSet.fit, DeepSet2, peak_rate=2e-3),
         # The paper also feeds exchangeable data to its vector networks.
         "fnn": NetworkKind(SquashedVector.fit, FNN, peak_rate=2e-3),
         "bnn": NetworkKind(SquashedVector.fit, BNN, peak_rate=5e-3),
     },
     "nested": {
-        "nested-deepset": NetworkKind(NestedSummary.fit, NestedDeepSet, peak_rate=1e-2),
+        "deepset": NetworkKind(NestedSummary.fit, DeepSet, peak_rate=1e-2, any_num_obs=True),
     },
 }
 

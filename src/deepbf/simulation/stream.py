@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from deepbf.models import Model, SimulationError
 from deepbf.simulation.chunks import CHUNK_SIZE, Transform, simulate_chunks
+from deepbf.simulation.num_obs import NumObsRange
 
 
 class SimulationStream:
@@ -34,6 +35,8 @@ class SimulationStream:
         Data sets a model after which the stream ends, counted from chunk 0; None for an endless stream.
     shapes
         The shape of a data set by each model, if known; otherwise the first data tell, and all others must agree.
+    num_obs
+        The range of the number of observations a data set, for simulators that take it.
     transform
         Runs on each model's data where they were simulated.
     executor
@@ -50,6 +53,7 @@ class SimulationStream:
         first_chunk: int = 0,
         num_datasets: int | None = None,
         shapes: list[tuple[int, ...]] | None = None,
+        num_obs: NumObsRange | None = None,
         transform: Transform | None = None,
         executor: Executor | None = None,
         num_ahead: int | None = None,
@@ -65,6 +69,7 @@ class SimulationStream:
         self._next_chunk = first_chunk
         self._shapes: list[tuple[int, ...]] | None = shapes
         self._transform = transform
+        self._num_obs = num_obs
         self.chunks_per_task = 1
 
     def __enter__(self) -> SimulationStream:
@@ -85,7 +90,9 @@ class SimulationStream:
         while len(self._tasks) < self.num_ahead and self._num_left() != 0:
             sizes = self._next_sizes()
             with naming_dead_workers():
-                task = self._executor.submit(simulate_chunks, self._models, self._seed, sizes, self._transform)
+                task = self._executor.submit(
+                    simulate_chunks, self._models, self._seed, sizes, self._transform, self._num_obs
+                )
             self._tasks.append(task)
 
     def ready(self) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepbf.models import ModelSet, SimulationError
-from deepbf.simulation import CHUNK_SIZE, SimulationStream
+from deepbf.simulation import CHUNK_SIZE, NumObsRange, SimulationStream
 from deepbf.training.interrupt import StopOnInterrupt
 
 # Data sets a model: enough to place knots in the tails and to decorrelate a few hundred columns.
@@ -38,6 +38,14 @@ class Pilot:
         return -(-self.num_datasets // CHUNK_SIZE)
 
     @property
+    def num_obs(self) -> tuple[int, int]:
+        """The fewest and the most observations of a data set along its first axis, absent ones not counted."""
+        if not self.data_shape:
+            return 0, 0
+        counts = [count_present(data) for data in self.data]
+        return min(int(count.min()) for count in counts), self.data_shape[0]
+
+    @property
     def data_shape(self) -> tuple[int, ...]:
         """The shape of one data set."""
         return self.data[0].shape[1:]
@@ -49,6 +57,7 @@ def run_pilot(
     *,
     executor: Executor | None,
     num_datasets: int | None,
+    num_obs: NumObsRange | None,
     seconds: float | None,
     stop: StopOnInterrupt,
 ) -> Pilot:
@@ -59,7 +68,7 @@ def run_pilot(
     start = time.monotonic()
     wanted = min(PILOT_DATASETS, num_datasets) if num_datasets is not None else PILOT_DATASETS
     parts: list[list[NDArray[np.generic]]] = []
-    with SimulationStream(model_set.models, seed, num_datasets=wanted, executor=executor) as stream:
+    with SimulationStream(model_set.models, seed, num_datasets=wanted, num_obs=num_obs, executor=executor) as stream:
         while not stream.exhausted:
             parts.append(take_or_stop(stream, stop))
             if len(parts) == 1:
@@ -71,6 +80,12 @@ def run_pilot(
             stream.chunks_per_task = 8
     data = [np.concatenate(model_parts) for model_parts in zip(*parts, strict=True)]
     return Pilot(data, time.monotonic() - start)
+
+
+def count_present(data: NDArray[np.generic]) -> NDArray[np.intp]:
+    """Return how many observations each data set has along its first axis: those that are not nan."""
+    absent = np.isnan(data) if data.dtype.kind == "f" else np.zeros(data.shape, bool)
+    return data.shape[1] - absent.reshape(*data.shape[:2], -1).all(axis=2).sum(axis=1)
 
 
 def take_or_stop(stream: SimulationStream, stop: StopOnInterrupt) -> list[NDArray[np.generic]]:

@@ -19,7 +19,7 @@ from deepbf.losses import Loss
 from deepbf.models import ModelSet, SimulationError
 from deepbf.networks import NETWORKS, OBSERVATION_AXES, AbstractNetwork, AbstractPreparation, NetworkKind
 from deepbf.networks.ensemble import compile_evaluation, ensemble_log_odds, in_batches, init_ensemble, settle_ensemble
-from deepbf.simulation import CHUNK_SIZE, SimulationStream
+from deepbf.simulation import CHUNK_SIZE, NumObsRange, SimulationStream
 from deepbf.standardise import Standardiser
 from deepbf.training.budget import Budget
 from deepbf.training.clock import Clock
@@ -67,7 +67,8 @@ class TrainedEnsemble:
     """The trained map in its three stages, and the record of how it came about.
 
     `reference` holds the ensemble's mean log odds against the last model at simulations set aside, shape (K models that
-    they came from, data sets, K - 1): what a Bayes factor looks like if a model is true.
+    they came from, data sets, K - 1): what a Bayes factor looks like if a model is true. Where the number of
+    observations varies, `num_obs` has its range, `reference_num_obs` those of these simulations, shape (K, data sets).
     """
 
     standardiser: Standardiser
@@ -76,6 +77,8 @@ class TrainedEnsemble:
     data_shape: tuple[int, ...]
     record: TrainingRecord
     reference: NDArray[np.float32] | None
+    reference_num_obs: NDArray[np.int32] | None = None
+    num_obs: tuple[int, int] | None = None
 
 
 class PartialTrainingError(SimulationError):
@@ -93,6 +96,7 @@ def train(
     schedule: Schedule,
     budget: Budget,
     num_members: int,
+    num_obs: NumObsRange | None,
     executor: Executor | None,
     seed: int,
     progress: bool,
@@ -105,8 +109,9 @@ def train(
     num_each = None if budget.num_simulations is None else budget.num_simulations // len(model_set)
     with StopOnInterrupt() as stop, ProgressBar(progress) as bar:
         pilot = run_pilot(
-            model_set, simulation_seed, executor=executor, num_datasets=num_each, seconds=budget.seconds, stop=stop
-        )
+            model_set, simulation_seed, executor=executor, num_datasets=num_each, num_obs=num_obs,
+            seconds=budget.seconds, stop=stop,
+        )  # fmt: skip
         check_structure_fits(structure, pilot.data_shape)
         standardiser = Standardiser.fit(pilot.data, num_axes=OBSERVATION_AXES[structure])
         with SimulationStream(
@@ -115,6 +120,7 @@ def train(
             first_chunk=pilot.num_chunks,
             num_datasets=num_each,
             shapes=[pilot.data_shape] * len(model_set),
+            num_obs=num_obs,
             transform=standardiser,
             executor=executor,
         ) as stream:
@@ -170,6 +176,8 @@ class Trainer:
         self._preparation = kind.fit_preparation(standardised)
         self._prepare = compile_evaluation(self._preparation)
         layout = self._preparation.layout(pilot.data_shape)
+        self._num_obs = pilot.num_obs if layout.knows_size else None
+        self._size_column = layout.num_summary - 1
         batch_size = fitting_batch_size(schedule.batch_size, expected_datasets(budget, pilot, num_models))
         self._num_models = num_models
         self._held_out = HeldOut(num_models)
@@ -312,6 +320,13 @@ class Trainer:
         judge = partial(self._judge, weights, self._settling_batch())
         return np.stack([in_batches(judge, rows, PREPARE_ROWS) for rows in self._held_out.rows()])
 
+    def _held_out_num_obs(self) -> NDArray[np.int32] | None:
+        """Return how many observations the simulations set aside have, if that varies."""
+        if self._num_obs is None:
+            return None
+        shares = np.stack([rows[:, self._size_column] for rows in self._held_out.rows()])
+        return np.round(shares * self._data_shape[0]).astype(np.int32)
+
     def _settling_batch(self) -> jax.Array:
         if self._reference is None:
             rows = [model_rows[: self._pool.batch_size] for model_rows in self._held_out.rows()]
@@ -332,7 +347,14 @@ class Trainer:
             history=self._history,
         )
         return TrainedEnsemble(
-            self._standardiser, self._preparation, networks, self._data_shape, record, self._held_out_log_odds(best)
+            self._standardiser,
+            self._preparation,
+            networks,
+            self._data_shape,
+            record,
+            self._held_out_log_odds(best),
+            self._held_out_num_obs(),
+            self._num_obs,
         )
 
     def _num_simulations(self) -> int:
