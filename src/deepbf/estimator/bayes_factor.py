@@ -18,6 +18,7 @@ from scipy.stats import t as student_t
 from deepbf import _checks
 from deepbf._numerics import log_evidence, log_posterior_probs, log_ratio
 from deepbf.answer import Answer, TailArea
+from deepbf.estimator.nested_data import padded_groups, refuse_ragged
 from deepbf.estimator.sized_data import padded_sets
 from deepbf.evaluation.tail_areas import surprise
 from deepbf.models import Model, ModelSet
@@ -191,7 +192,7 @@ class BayesFactor:
         *,
         models: Sequence[Model] | None = None,
         exact: LogBf | None = None,
-        observed: ArrayLike | None = None,
+        observed: Data | None = None,
         num_obs: int | None = None,
         model: int | str = 0,
         over: int | str = 1,
@@ -230,6 +231,8 @@ class BayesFactor:
         if first == second:
             raise ValueError(f"model and over must differ; both are {self.names[first]!r}.")
         num_obs = self._evaluated_num_obs(num_obs, observed)
+        if observed is not None and self.structure == "nested":
+            observed = self._check_data("observed", observed)[0]
         checked = self.check_models(models)
         pair = [checked[k] for k in (first, second)]
         prior = self._prior(prior_probs)[[first, second]]
@@ -247,7 +250,7 @@ class BayesFactor:
             progress=progress,
         )
 
-    def _evaluated_num_obs(self, num_obs: int | None, observed: ArrayLike | None) -> int | None:
+    def _evaluated_num_obs(self, num_obs: int | None, observed: Data | None) -> int | None:
         """Return how many observations to simulate, if the estimator leaves that open."""
         data = None if observed is None else self._check_data("observed", observed)
         if self.num_obs is None:
@@ -326,6 +329,9 @@ class BayesFactor:
         """Return the data with a leading batch axis, after checking shape and finiteness."""
         if self.num_obs is not None:
             return padded_sets(argument, data, self.data_shape, self.num_obs, extrapolate=extrapolate)
+        if self.structure == "nested":
+            return padded_groups(argument, data, self.data_shape)
+        refuse_ragged(argument, data, self.structure, self.data_shape)
         array = _checks.check_numeric_array(argument, data)
         if array.shape == self.data_shape:
             array = array[None]
