@@ -177,7 +177,7 @@ def test_an_estimator_answers_alike_however_groups_are_written(tmp_path: Path) -
 
 def test_an_estimator_names_the_argument_and_its_largest_data_set() -> None:
     estimator = untrained("nested", "deepset")
-    with pytest.raises(ValueError, match="observed has 6 groups of up to 1 .* at most 5 groups of 13 observations"):
+    with pytest.raises(ValueError, match=r"observed has 6 groups of up to 1 .* at most 5 groups of 13 observations"):
         estimator.compare([[1.0]] * 6)
     with pytest.raises(ValueError, match=r"observed must be one data set of shape \(5, 13\); received 2"):
         estimator.compare([[[1.0]], [[2.0]]])

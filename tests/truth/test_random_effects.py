@@ -10,8 +10,9 @@ from deepbf import studies
 from deepbf.baselines import random_effects_log_bf
 
 
-def simulated(num_each: int, seed: int = 1) -> NDArray[np.generic]:
-    return np.concatenate([m.simulate(num_each, seed=seed).data for m in studies.load("random-effects").models])
+def simulated(num_each: int, seed: int = 1) -> NDArray[np.float64]:
+    models = studies.load("random-effects").models
+    return np.concatenate([model.simulate(num_each, seed=seed).data for model in models]).astype(np.float64)
 
 
 def dense_log_density(data_set: NDArray[np.float64], tau: float, scales: tuple[float, float]) -> float:
@@ -24,17 +25,23 @@ def dense_log_density(data_set: NDArray[np.float64], tau: float, scales: tuple[f
 
 def dense_log_bf(data_set: NDArray[np.float64], mean_scale: float, effect_scale: float, noise_scale: float) -> float:
     scales = (mean_scale, noise_scale)
-    fixed = dense_log_density(data_set, 0.0, scales)
-    taus = np.linspace(0, 12 * effect_scale, 200)
-    heights = [dense_log_density(data_set, tau, scales) + stats.halfnorm.logpdf(tau, scale=effect_scale) for tau in taus]
-    top = max(heights)
 
-    def integrand(tau: float) -> float:
-        return np.exp(dense_log_density(data_set, tau, scales) + stats.halfnorm.logpdf(tau, scale=effect_scale) - top)
+    def log_integrand(tau: float) -> float:
+        return dense_log_density(data_set, tau, scales) + float(stats.halfnorm.logpdf(tau, scale=effect_scale))
 
-    peak = taus[int(np.argmax(heights))]
-    area, _ = integrate.quad(integrand, 0, taus[-1], points=[peak], epsabs=1e-13, epsrel=1e-12, limit=300)
-    return top + np.log(area) - fixed
+    taus = np.linspace(0, 12 * effect_scale, 100).tolist()
+    heights = [log_integrand(tau) for tau in taus]
+    top, peak = max(heights), taus[int(np.argmax(heights))]
+    area, _ = integrate.quad(
+        lambda tau: float(np.exp(log_integrand(tau) - top)),
+        0,
+        taus[-1],
+        points=[peak],
+        epsabs=1e-11,
+        epsrel=1e-10,
+        limit=300,
+    )
+    return top + float(np.log(area)) - dense_log_density(data_set, 0.0, scales)
 
 
 @pytest.mark.parametrize("scales", [(1.0, 1.0, 1.0), (0.5, 2.0, 0.7)], ids=str)
@@ -69,9 +76,11 @@ def test_absent_observations_and_groups_change_nothing() -> None:
 
 def test_one_group_tells_nothing_beyond_the_spread_of_its_mean() -> None:
     # With one observation, N(0, 2 + tau^2) against N(0, 2).
-    expected = np.log(integrate.quad(lambda t: stats.norm.pdf(3, 0, np.sqrt(2 + t * t)) * 2 * stats.norm.pdf(t), 0, 20)[0])
-    found = random_effects_log_bf([[[3.0]]])
-    assert_allclose(found, expected - stats.norm.logpdf(3, 0, np.sqrt(2)), atol=1e-9)
+    def integrand(tau: float) -> float:
+        return float(2 * stats.norm.pdf(tau) * stats.norm.pdf(3, 0, np.sqrt(2 + tau**2)))
+
+    expected = np.log(integrate.quad(integrand, 0, 20)[0]) - stats.norm.logpdf(3, 0, np.sqrt(2))
+    assert_allclose(random_effects_log_bf([[[3.0]]]), expected, atol=1e-9)
 
 
 def test_inverse_bayes_factors_average_to_one_under_random_effects() -> None:

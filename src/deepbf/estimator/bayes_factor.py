@@ -192,7 +192,7 @@ class BayesFactor:
         *,
         models: Sequence[Model] | None = None,
         exact: LogBf | None = None,
-        observed: Data | None = None,
+        observed: ArrayLike | None = None,
         num_obs: int | None = None,
         model: int | str = 0,
         over: int | str = 1,
@@ -250,7 +250,7 @@ class BayesFactor:
             progress=progress,
         )
 
-    def _evaluated_num_obs(self, num_obs: int | None, observed: Data | None) -> int | None:
+    def _evaluated_num_obs(self, num_obs: int | None, observed: ArrayLike | None) -> int | None:
         """Return how many observations to simulate, if the estimator leaves that open."""
         data = None if observed is None else self._check_data("observed", observed)
         if self.num_obs is None:

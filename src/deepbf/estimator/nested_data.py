@@ -43,9 +43,9 @@ def refuse_ragged(argument: str, data: Any, structure: str, data_shape: Shape) -
     else:
         return
     raise ValueError(
-        f"{argument} {what}; this estimator was fitted with structure={structure!r} to data sets of shape {data_shape}, "
-        "all of it there. Fit with num_obs=(low, high) for sets of different sizes, or with structure='nested' for "
-        "groups of observations."
+        f"{argument} {what}; this estimator was fitted with structure={structure!r} to data sets of shape "
+        f"{data_shape}, all of it there. Fit with num_obs=(low, high) for sets of different sizes, or with "
+        "structure='nested' for groups of observations."
     )
 
 
@@ -168,7 +168,7 @@ def _depth(data: Any) -> int:
 
 def _is_array(data: Any) -> bool:
     """Return whether this is an array of any library, and not one of lists."""
-    return hasattr(data, "__array__") and getattr(data, "dtype", None) != object
+    return hasattr(data, "__array__") and np.asarray(data).dtype.kind != "O"
 
 
 def _is_list(data: Any) -> bool:

@@ -77,7 +77,7 @@ def split_absent(nested: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def as_columns(observations: jax.Array) -> jax.Array:
-    """Return observations whose columns may be mixed: one heavy tail would drown the others, so vectors are squashed."""
+    """Return observations ready to be mixed: vectors are squashed, or one heavy tail would drown the other columns."""
     return observations if observations.shape[-1] == 1 else squash(observations)
 
 

@@ -67,9 +67,11 @@ class NestedSummary(AbstractPreparation):
         nested = [data.reshape(*data.shape[:3], -1) for data in pilot]
         groups = GroupSummary.fit(nested)
         describe = jax.jit(lambda data: in_passes(groups, data), compiler_options=IN_A_HURRY)
-        described = [Described(*(np.asarray(part) for part in describe(data))) for data in nested]
-        there = [part.sizes > 0 for part in described]
-        features = np.concatenate([part.features[present] for part, present in zip(described, there, strict=True)])
+        described = [describe(data) for data in nested]
+        there = [np.asarray(part.sizes) > 0 for part in described]
+        features = np.concatenate(
+            [np.asarray(part.features)[present] for part, present in zip(described, there, strict=True)]
+        )
         mean, spread = features.mean(axis=0), _spread(features)
         as_rows = jax.jit(_group_rows, compiler_options=IN_A_HURRY)
         rows = [np.asarray(as_rows(part.features, part.relative, mean, spread)) for part in described]
@@ -80,7 +82,7 @@ class NestedSummary(AbstractPreparation):
         moments = [np.asarray(part.moments) for part in described]
         return cls(
             groups,
-            MultiScale.fit([part.ramps for part in described], smallest_spread=FAINTEST_WITHIN),
+            MultiScale.fit([np.asarray(part.ramps) for part in described], smallest_spread=FAINTEST_WITHIN),
             jnp.asarray(mean),
             jnp.asarray(spread),
             group_histogram,
