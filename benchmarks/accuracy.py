@@ -1,6 +1,6 @@
 """Error against the exact Bayes factor: every study, default network, 60 seconds a fit, fresh test data.
 
-Run: python benchmarks/accuracy.py                      every case, about 14 minutes
+Run: python benchmarks/accuracy.py                      every case, about 15 minutes
      python benchmarks/accuracy.py data-1-i:128 data-3:2   some of them
      python benchmarks/accuracy.py --out results.json       and write the numbers
 """
@@ -27,6 +27,8 @@ CASES = (
     ("data-1-ii", 2), ("data-1-ii", 32), ("data-1-ii", 128),
     ("data-3", 2), ("data-3", 32), ("data-3", 128),
     ("data-2", 2), ("data-2", 128),
+    # 20 groups of 5 to 15 observations.
+    ("random-effects", 20),
 )  # fmt: skip
 NUM_TEST = 20_000
 # An earlier seed, 987654, drew a Poisson data set of mean 6 for Data 1 (i), n = 128 (prior probability about 1e-7), far
@@ -131,7 +133,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="write the results as JSON")
     options = parser.parse_args()
     chosen = [(case.split(":")[0], int(case.split(":")[1])) for case in options.cases] or list(CASES)
-    print(f"{'study':<10} {'n':>4} {'excess loss':>20} {'expected KL':>11} {'MSE':>6} {'mean prob':>9} "
+    print(f"{'study':<14} {'n':>4} {'excess loss':>20} {'expected KL':>11} {'MSE':>6} {'mean prob':>9} "
           f"{'coverage':>8} {'steps':>7} {'simulations':>11} {'wall s':>6} {'GB':>5}")  # fmt: skip
     results = []
     for name, num_obs in chosen:
@@ -139,7 +141,7 @@ def main() -> None:
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
             result = process.submit(measure, name, num_obs, options.seconds, options.seed).result()
         results.append(result)
-        print(f"{name:<10} {num_obs:>4} {result['excess_loss']:>11.1e} +- {result['excess_loss_standard_error']:.0e} "
+        print(f"{name:<14} {num_obs:>4} {result['excess_loss']:>11.1e} +- {result['excess_loss_standard_error']:.0e} "
               f"{result['expected_kl']:>11.1e} {result['clipped_mse']:>6.3f} {result['mean_posterior_prob']:>9.4f} "
               f"{result['interval_coverage']:>8.3f} {result['steps']:>7,} {result['simulations']:>11,} "
               f"{result['wall_seconds']:>6.1f} {result['peak_memory_gb']:>5.2f}", flush=True)  # fmt: skip

@@ -16,7 +16,9 @@ from deepbf.training import TrainedEnsemble, TrainingRecord
 
 EVERY_NETWORK = [(structure, network) for structure, networks in NETWORKS.items() for network in networks]
 SET_NETWORKS = [(network, shape) for network in ("deepset", "set-attention", "deepset2") for shape in ((13,), (13, 2))]
-EVERY_INPUT = [(structure, network, (13,)) for structure, network in EVERY_NETWORK] + [
+# The shape of a data set where a test names none.
+USUAL_SHAPES = {"vector": (13,), "exchangeable": (13,), "nested": (5, 13)}
+EVERY_INPUT = [(structure, network, USUAL_SHAPES[structure]) for structure, network in EVERY_NETWORK] + [
     ("exchangeable", network, data_shape) for network, data_shape in SET_NETWORKS if len(data_shape) == 2
 ]
 
@@ -33,7 +35,7 @@ def pilot_data(data_shape: tuple[int, ...], num_models: int = 2) -> list[NDArray
 def untrained(
     structure: str,
     network: str,
-    data_shape: tuple[int, ...] = (13,),
+    data_shape: tuple[int, ...] | None = None,
     *,
     names: tuple[str, ...] = ("first", "second"),
     num_members: int = 2,
@@ -41,6 +43,7 @@ def untrained(
 ) -> BayesFactor:
     """Return an estimator fitted to pilot data in all but its weights, which are random."""
     kind = NETWORKS[structure][network]
+    data_shape = data_shape or USUAL_SHAPES[structure]
     pilot = pilot_data(data_shape, len(names))
     standardiser = Standardiser.fit(pilot, num_axes=OBSERVATION_AXES[structure])
     standardised = [standardiser(data) for data in pilot]

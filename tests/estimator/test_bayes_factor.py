@@ -371,7 +371,7 @@ def test_it_introduces_itself(three_means: BayesFactor) -> None:
         ([None] * 10, TypeError, "must hold real numbers.*object"),
         (None, TypeError, "must hold real numbers"),
         ([1j] * 10, TypeError, "must hold real numbers.*complex"),
-        ([[0.0] * 10, [0.0] * 9], ValueError, "cannot be made into one array"),
+        ([[0.0] * 10, [0.0] * 9], ValueError, "holds lists of different lengths"),
     ],
     ids=str,
 )

@@ -29,8 +29,8 @@ def draw(name: str, model: int, *, num_obs: int, size: int = NUM_DRAWS, seed: in
 # What loads
 
 
-def test_the_names_are_the_papers() -> None:
-    assert studies.names() == (*NAMES, *WEAPON_NAMES)
+def test_the_names_are_the_papers_and_one_of_nested_data() -> None:
+    assert studies.names() == (*NAMES, *WEAPON_NAMES, "random-effects")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         normal_mixture_log_bf_by_enumeration,
         normal_mixture_log_bf_by_quadrature,
     )
+    from deepbf.baselines.random_effects import random_effects_log_bf
     from deepbf.baselines.result import BaselineResult
 
 METHODS = (
@@ -51,6 +52,7 @@ __all__ = [
     "normal_mixture_log_bf",
     "normal_mixture_log_bf_by_enumeration",
     "normal_mixture_log_bf_by_quadrature",
+    "random_effects_log_bf",
     "warp_bridge",
 ]
 
@@ -72,6 +74,7 @@ _HOMES = {
     "normal_mixture_log_bf": "mixture",
     "normal_mixture_log_bf_by_enumeration": "mixture",
     "normal_mixture_log_bf_by_quadrature": "mixture",
+    "random_effects_log_bf": "random_effects",
     "warp_bridge": "bridge_sampling",
 }
 

@@ -18,6 +18,7 @@ from scipy.stats import t as student_t
 from deepbf import _checks
 from deepbf._numerics import log_evidence, log_posterior_probs, log_ratio
 from deepbf.answer import Answer, TailArea
+from deepbf.estimator.nested_data import padded_groups, refuse_ragged
 from deepbf.estimator.path import LogBfPath, growing_data
 from deepbf.estimator.sized_data import padded_sets
 from deepbf.evaluation.tail_areas import surprise
@@ -234,6 +235,8 @@ class BayesFactor:
         if first == second:
             raise ValueError(f"model and over must differ; both are {self.names[first]!r}.")
         num_obs = self.evaluated_num_obs(num_obs, observed)
+        if observed is not None and self.structure == "nested":
+            observed = self._check_data("observed", observed)[0]
         checked = self.check_models(models)
         pair = [checked[k] for k in (first, second)]
         prior = self._prior(prior_probs)[[first, second]]
@@ -405,6 +408,9 @@ class BayesFactor:
         """Return the data with a leading batch axis, after checking shape and finiteness."""
         if self.num_obs is not None:
             return padded_sets(argument, data, self.data_shape, self.num_obs, extrapolate=extrapolate)
+        if self.structure == "nested":
+            return padded_groups(argument, data, self.data_shape)
+        refuse_ragged(argument, data, self.structure, self.data_shape)
         array = _checks.check_numeric_array(argument, data)
         if array.shape == self.data_shape:
             array = array[None]

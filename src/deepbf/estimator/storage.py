@@ -26,8 +26,10 @@ from deepbf._version import __version__
 from deepbf.estimator.bayes_factor import BayesFactor
 from deepbf.networks import NETWORKS, OBSERVATION_AXES, AbstractNetwork, AbstractPreparation, InputLayout
 from deepbf.networks.ensemble import blank_ensemble
+from deepbf.networks.group_summary import GroupSummary
 from deepbf.networks.histogram import SoftHistogram
 from deepbf.networks.multiscale import MultiScale
+from deepbf.networks.nested_summary import NestedSummary
 from deepbf.networks.preparation import ScaledVector, SquashedSet, SquashedVector
 from deepbf.networks.set_attention import SummaryAndObservations
 from deepbf.networks.set_summary import SetSummary
@@ -45,6 +47,8 @@ PARTS: dict[str, type[eqx.Module]] = {
         ScaledVector,
         SetSummary,
         SummaryAndObservations,
+        NestedSummary,
+        GroupSummary,
         SoftHistogram,
         MultiScale,
     )

@@ -33,8 +33,8 @@ class MultiScale(eqx.Module):
 
         Directions whose spread is below `smallest_spread` of the widest are left out.
         """
-        pooled = _whitening(np.concatenate(features), smallest_spread)
-        own = [_whitening(model_features, smallest_spread, MOST_PER_MODEL) for model_features in features]
+        pooled = whitening(np.concatenate(features), smallest_spread)
+        own = [whitening(model_features, smallest_spread, MOST_PER_MODEL) for model_features in features]
         matrix = np.concatenate([pooled[1], *(matrix for _, matrix in own)], axis=1)
         offset = np.concatenate([pooled[0] @ pooled[1], *(mean @ matrix for mean, matrix in own)])
         return cls(jnp.asarray(offset, jnp.float32), jnp.asarray(matrix, jnp.float32), pooled[1].shape[1])
@@ -49,7 +49,7 @@ class MultiScale(eqx.Module):
         return jnp.concatenate([scaled[:, : self.num_linear], squash(scaled[:, self.num_linear :])], axis=1)
 
 
-def _whitening(
+def whitening(
     features: NDArray[np.float32], smallest_spread: float, most: int | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the mean and the matrix that takes features to their leading principal components, at unit variance."""

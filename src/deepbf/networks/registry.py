@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from deepbf import _checks
 from deepbf.networks.base import AbstractNetwork, AbstractPreparation
+from deepbf.networks.nested_summary import NestedSummary
 from deepbf.networks.preparation import Pilot, SquashedSet, SquashedVector, prepare_vector
 from deepbf.networks.set_attention import SetAttention, SummaryAndObservations
 from deepbf.networks.set_summary import SetSummary
@@ -28,7 +29,7 @@ class NetworkKind:
 
 
 # Leading axes of a data set that run over observations, which share one scale.
-OBSERVATION_AXES = {"vector": 0, "exchangeable": 1}
+OBSERVATION_AXES = {"vector": 0, "exchangeable": 1, "nested": 2}
 
 # The first of each structure is its default.
 NETWORKS: dict[str, dict[str, NetworkKind]] = {
@@ -44,6 +45,9 @@ NETWORKS: dict[str, dict[str, NetworkKind]] = {
         # The paper also feeds exchangeable data to its vector networks.
         "fnn": NetworkKind(SquashedVector.fit, FNN, peak_rate=2e-3),
         "bnn": NetworkKind(SquashedVector.fit, BNN, peak_rate=5e-3),
+    },
+    "nested": {
+        "deepset": NetworkKind(NestedSummary.fit, DeepSet, peak_rate=1e-2, any_num_obs=True),
     },
 }
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from deepbf import _checks
-from deepbf.studies import toy, weapon
+from deepbf.studies import random_effects, toy, weapon
 from deepbf.studies.study import Study
 
 # The largest sample of the paper's figures.
@@ -30,6 +30,7 @@ _ENTRIES: dict[str, _Entry] = {
     "data-3": _Entry(toy.waiting_times_study, _TOY_NUM_OBS),
     "weapon-sum": _Entry(weapon.weapon_sum_study, weapon.NUM_PEOPLE),
     "weapon-full": _Entry(weapon.weapon_full_study, weapon.NUM_PEOPLE),
+    "random-effects": _Entry(random_effects.random_effects_study, random_effects.NUM_GROUPS),
 }
 
 
@@ -42,7 +43,8 @@ def load(name: str, *, num_obs: int | None = None) -> Study:
     """Return the study called `name`, with data sets of `num_obs` observations.
 
     By default the paper's number: 128 for the toy studies, 42 for the weapon studies, whose observations are people. A
-    data set of "weapon-sum" has twelve numbers however many people they sum over.
+    data set of "weapon-sum" has twelve numbers however many people they sum over. Of "random-effects", which is not in
+    the paper, `num_obs` is the number of groups, 20 by default.
 
     Everything in a study pickles, so its models can be simulated by a pool of processes.
 

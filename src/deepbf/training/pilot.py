@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepbf.models import ModelSet, SimulationError
+from deepbf.networks import NETWORKS, OBSERVATION_AXES
 from deepbf.simulation import CHUNK_SIZE, NumObsRange, SimulationStream
 from deepbf.training.interrupt import StopOnInterrupt
 
@@ -108,3 +110,25 @@ def check_same_shape(model_set: ModelSet, data: list[NDArray[np.generic]]) -> No
                 f"models must make data sets of one shape to be compared; {model_set.names[0]!r} makes {shapes[0]}, "
                 f"{name!r} makes {shape}. Make both simulators return the same shape after the leading axis."
             )
+
+
+def check_absent(structure: str, network: str, data: Sequence[NDArray[np.generic]]) -> None:
+    """Raise if observations are absent in part, or from every place, or where the network takes none for absent."""
+    num_axes = OBSERVATION_AXES[structure]
+    for model_data in data:
+        absent = np.isnan(model_data) if model_data.dtype.kind == "f" else np.zeros(model_data.shape, bool)
+        if not absent.any():
+            continue
+        if not NETWORKS[structure][network].any_num_obs:
+            raise ValueError(
+                f"structure={structure!r} with network={network!r} needs every value; the simulators return masked "
+                "arrays, with observations that are not there. Pass structure='exchangeable' or structure='nested' "
+                "and their default network, or simulate every value."
+            )
+        by_observation = absent.reshape(*absent.shape[: 1 + num_axes], -1)
+        if (by_observation.any(axis=-1) != by_observation.all(axis=-1)).any():
+            raise ValueError(
+                "the simulators mask some columns of an observation and not others; mask all of them, or none."
+            )
+        if absent.reshape(len(absent), -1).all(axis=1).any():
+            raise ValueError("the simulators mask whole data sets; leave at least one observation in each.")

@@ -26,7 +26,7 @@ from deepbf.training.clock import Clock
 from deepbf.training.held_out import HeldOut
 from deepbf.training.interrupt import StopOnInterrupt
 from deepbf.training.optimise import FlatNetworks, init_state, make_block
-from deepbf.training.pilot import POLL_SECONDS, Pilot, run_pilot
+from deepbf.training.pilot import POLL_SECONDS, Pilot, check_absent, run_pilot
 from deepbf.training.pool import FRESH_BYTES, POOL_BYTES, Pool
 from deepbf.training.progress import ProgressBar
 from deepbf.training.schedule import Schedule
@@ -113,6 +113,7 @@ def train(
             seconds=budget.seconds, stop=stop,
         )  # fmt: skip
         check_structure_fits(structure, pilot.data_shape)
+        check_absent(structure, network, pilot.data)
         standardiser = Standardiser.fit(pilot.data, num_axes=OBSERVATION_AXES[structure])
         with SimulationStream(
             model_set.models,
