@@ -16,7 +16,13 @@ from tests.simulators import NORMAL_MEAN, ZERO_MEAN, ChangesShapeFromChunk, Fail
 
 
 def pilot_of(models: list[Model], **options: Any) -> Any:
-    defaults: dict[str, Any] = {"executor": None, "num_datasets": None, "seconds": None, "stop": StopOnInterrupt()}
+    defaults: dict[str, Any] = {
+        "executor": None,
+        "num_datasets": None,
+        "num_obs": None,
+        "seconds": None,
+        "stop": StopOnInterrupt(),
+    }
     return run_pilot(ModelSet.of(models), 3, **(defaults | options))
 
 

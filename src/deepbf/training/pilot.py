@@ -86,6 +86,8 @@ def run_pilot(
 
 def count_present(data: NDArray[np.generic]) -> NDArray[np.intp]:
     """Return how many observations each data set has along its first axis: those that are not nan."""
+    if data.ndim == 1:
+        return np.zeros(len(data), dtype=np.intp)
     absent = np.isnan(data) if data.dtype.kind == "f" else np.zeros(data.shape, bool)
     return data.shape[1] - absent.reshape(*data.shape[:2], -1).all(axis=2).sum(axis=1)
 
