@@ -1,6 +1,7 @@
 """Sample sizes that vary: the same for all models, spread evenly on a log scale, and never a hint at the model."""
 
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,7 @@ def test_workers_do_not_matter() -> None:
         with SimulationStream(ANY_NUMBER, 5, num_datasets=256, num_obs=NumObsRange(2, 9), executor=executor) as stream:
             return stream.take() + stream.take()
 
-    with ProcessPoolExecutor(2) as pool:
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         for here, there in zip(first_data(None), first_data(pool), strict=True):
             np.testing.assert_array_equal(here, there)
 
