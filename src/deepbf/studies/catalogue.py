@@ -7,11 +7,12 @@ from functools import partial
 from typing import NamedTuple
 
 from deepbf import _checks
-from deepbf.studies import toy, weapon
+from deepbf.studies import linear_series, toy, weapon
 from deepbf.studies.study import Study
 
 # The largest sample of the paper's figures.
 _TOY_NUM_OBS = 128
+_SERIES_LENGTH = 100
 
 
 class _Entry(NamedTuple):
@@ -30,6 +31,7 @@ _ENTRIES: dict[str, _Entry] = {
     "data-3": _Entry(toy.waiting_times_study, _TOY_NUM_OBS),
     "weapon-sum": _Entry(weapon.weapon_sum_study, weapon.NUM_PEOPLE),
     "weapon-full": _Entry(weapon.weapon_full_study, weapon.NUM_PEOPLE),
+    "ar-ma": _Entry(linear_series.ar_ma_study, _SERIES_LENGTH),
 }
 
 
@@ -42,7 +44,8 @@ def load(name: str, *, num_obs: int | None = None) -> Study:
     """Return the study called `name`, with data sets of `num_obs` observations.
 
     By default the paper's number: 128 for the toy studies, 42 for the weapon studies, whose observations are people. A
-    data set of "weapon-sum" has twelve numbers however many people they sum over.
+    data set of "weapon-sum" has twelve numbers however many people they sum over. "ar-ma" is not the paper's: its
+    observations are 100 points in time by default.
 
     Everything in a study pickles, so its models can be simulated by a pool of processes.
 
