@@ -42,7 +42,9 @@ def ar_ma_log_bf(data: ArrayLike) -> NDArray[np.float64]:
 
 
 def ar_log_likelihood(coefficients: NDArray[np.float64], data: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the log density of each series under a stationary AR(1), shape (num_datasets, num_coefficients)::
+    """Return the log density of each series under a stationary AR(1), shape (num_datasets, num_coefficients).
+
+    It needs three sums over the series::
 
         -n/2 log(2 pi) + 1/2 log(1 - phi^2) - 1/2 [sum x_t^2 - 2 phi sum x_t x_(t-1) + phi^2 sum_{1<t<n} x_t^2]
     """

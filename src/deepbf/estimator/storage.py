@@ -29,6 +29,7 @@ from deepbf.networks.ensemble import blank_ensemble
 from deepbf.networks.histogram import SoftHistogram
 from deepbf.networks.multiscale import MultiScale
 from deepbf.networks.preparation import ScaledVector, SetSummary, SquashedSet, SquashedVector
+from deepbf.networks.series_summary import SeriesFeatures, SeriesSummary
 from deepbf.standardise import Standardiser
 from deepbf.training import TrainedEnsemble, TrainingRecord
 
@@ -36,8 +37,11 @@ FORMAT = "deepbf-estimator"
 FORMAT_VERSION = 1
 
 PARTS: dict[str, type[eqx.Module]] = {
-    kind.__name__: kind for kind in (SquashedVector, SquashedSet, ScaledVector, SetSummary, SoftHistogram, MultiScale)
-}
+    kind.__name__: kind
+    for kind in (
+        SquashedVector, SquashedSet, ScaledVector, SetSummary, SeriesSummary, SeriesFeatures, SoftHistogram, MultiScale,
+    )
+}  # fmt: skip
 
 Arrays = dict[str, NDArray[Any]]
 

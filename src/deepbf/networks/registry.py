@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from deepbf import _checks
 from deepbf.networks.base import AbstractNetwork, AbstractPreparation
 from deepbf.networks.preparation import Pilot, SetSummary, SquashedSet, SquashedVector, prepare_vector
+from deepbf.networks.series import ConvSeries, SummarySeries
+from deepbf.networks.series_summary import SeriesSummary
 from deepbf.networks.sets import DeepSet, DeepSet2
 from deepbf.networks.vector import BNN, FNN, ScaledMLP
 
@@ -22,7 +24,7 @@ class NetworkKind:
 
 
 # Leading axes of a data set that run over observations, which share one scale.
-OBSERVATION_AXES = {"vector": 0, "exchangeable": 1}
+OBSERVATION_AXES = {"vector": 0, "exchangeable": 1, "series": 1}
 
 # The first of each structure is its default.
 NETWORKS: dict[str, dict[str, NetworkKind]] = {
@@ -37,6 +39,10 @@ NETWORKS: dict[str, dict[str, NetworkKind]] = {
         # The paper also feeds exchangeable data to its vector networks.
         "fnn": NetworkKind(SquashedVector.fit, FNN, peak_rate=2e-3),
         "bnn": NetworkKind(SquashedVector.fit, BNN, peak_rate=5e-3),
+    },
+    "series": {
+        "conv": NetworkKind(SeriesSummary.fit_with_values, ConvSeries, peak_rate=5e-3),
+        "summary": NetworkKind(SeriesSummary.fit, SummarySeries, peak_rate=5e-3),
     },
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import partial
 
 import numpy as np
@@ -54,7 +55,7 @@ def simulate_ar(rng: np.random.Generator, coefficients: NDArray[np.float64], *, 
     # Time first while the recursion runs, so that each of its steps reads and writes one stretch of memory.
     series = rng.standard_normal((num_obs, len(coefficients)))
     series[0] /= np.sqrt((1.0 - coefficients) * (1.0 + coefficients))
-    for previous, current in zip(series[:-1], series[1:], strict=True):
+    for previous, current in itertools.pairwise(series):
         current += coefficients * previous
     return series.T
 
