@@ -39,14 +39,17 @@ def partial_autocorrelations(correlations: jax.Array) -> jax.Array:
 
     By the Durbin-Levinson recursion: entry k is what lag k adds to the best linear prediction from the lags below it.
     """
-    partials: list[jax.Array] = []
-    coefficients: list[jax.Array] = []
-    variance = jnp.ones_like(correlations[0])
-    for k, correlation in enumerate(correlations):
-        predicted = sum((c * correlations[k - 1 - j] for j, c in enumerate(coefficients)), jnp.zeros_like(variance))
-        partial = jnp.clip((correlation - predicted) / jnp.maximum(variance, SMALLEST_VARIANCE), -1.0, 1.0)
-        coefficients = [c - partial * r for c, r in zip(coefficients, reversed(coefficients), strict=True)]
-        coefficients.append(partial)
-        variance = variance * (1.0 - partial * partial)
-        partials.append(partial)
-    return jnp.stack(partials)
+    num_lags = len(correlations)
+    flipped = correlations[::-1]
+
+    def step(carry: tuple[jax.Array, jax.Array], k: jax.Array) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
+        # Entries from k on are 0, so that rolling the whole flipped array flips the first k in place. A loop rather
+        # than an expression for each lag: the compiler would need seconds for those.
+        coefficients, variance = carry
+        predicted = (coefficients * jnp.roll(flipped, k, axis=0)).sum(axis=0)
+        partial = jnp.clip((correlations[k] - predicted) / jnp.maximum(variance, SMALLEST_VARIANCE), -1.0, 1.0)
+        coefficients = coefficients - partial * jnp.roll(coefficients[::-1], k, axis=0)
+        return (coefficients.at[k].set(partial), variance * (1.0 - partial * partial)), partial
+
+    start = (jnp.zeros_like(correlations), jnp.ones_like(correlations[0]))
+    return jax.lax.scan(step, start, jnp.arange(num_lags))[1]

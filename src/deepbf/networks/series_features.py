@@ -82,15 +82,15 @@ def linear_features(series: Series, num_lags: int) -> jax.Array:
     log_squares = series.masked(jnp.log(scaled * scaled + SIZE_FLOOR))
     sizes, _ = _standardised(series, log_squares, series.mean(log_squares))
     first, second = _column_pairs(scaled.shape[1])
-    # Raw products as well as correlations: where a model knows its level and scale, they are what it predicts.
-    raw = lagged_sums(series.values[:, first], series.values[:, second], num_lags) / series.num_obs
-    correlations = lagged_sums(scaled[:, first], scaled[:, second], num_lags)[1:] / series.num_obs
-    with_sizes = (
-        lagged_sums(
-            jnp.concatenate([sizes, sizes, scaled], axis=1), jnp.concatenate([sizes, scaled, sizes], axis=1), num_lags
-        )
-        / series.num_obs
+    # Raw products as well as correlations: where a model knows its level and scale, they are what it predicts. All in
+    # one loop, which compiles and runs faster than one for each kind.
+    sums = lagged_sums(
+        jnp.concatenate([series.values[:, first], scaled[:, first], sizes, sizes, scaled], axis=1),
+        jnp.concatenate([series.values[:, second], scaled[:, second], sizes, scaled, sizes], axis=1),
+        num_lags,
     )
+    raw, correlations, with_sizes = jnp.split(sums / series.num_obs, [len(first), 2 * len(first)], axis=1)
+    correlations = correlations[1:]
     features = [squash(mean), jnp.log(variance), squash(raw), correlations, with_sizes, _ends(series, num_lags + 1)]
     if num_lags > 0:
         features.append(partial_autocorrelations(correlations[:, first == second]))

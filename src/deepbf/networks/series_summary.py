@@ -91,7 +91,10 @@ class SeriesFeatures(eqx.Module):
         return jnp.concatenate([features.T, ramp_means(series, self.histogram)], axis=1)
 
 
-_compiled = eqx.filter_jit(lambda features, data: features(data))
+# Run once, so compiled in a hurry.
+_compiled = eqx.filter_jit(
+    lambda features, data: features(data), compiler_options={"xla_backend_optimization_level": 0}
+)
 
 
 def _pilot_neighbours(pilot: Pilot) -> NDArray[np.float32]:
