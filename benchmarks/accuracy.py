@@ -1,6 +1,6 @@
 """Error against the exact Bayes factor: every study, default network, 60 seconds a fit, fresh test data.
 
-Run: python benchmarks/accuracy.py                      every case, about 14 minutes
+Run: python benchmarks/accuracy.py                      every case, about 15 minutes
      python benchmarks/accuracy.py data-1-i:128 data-3:2   some of them
      python benchmarks/accuracy.py --out results.json       and write the numbers
 """
@@ -27,6 +27,7 @@ CASES = (
     ("data-1-ii", 2), ("data-1-ii", 32), ("data-1-ii", 128),
     ("data-3", 2), ("data-3", 32), ("data-3", 128),
     ("data-2", 2), ("data-2", 128),
+    ("ar-ma", 100),
 )  # fmt: skip
 NUM_TEST = 20_000
 # An earlier seed, 987654, drew a Poisson data set of mean 6 for Data 1 (i), n = 128 (prior probability about 1e-7), far

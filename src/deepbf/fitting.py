@@ -48,12 +48,13 @@ def fit(
         Two or more models, in the order that gives Bayes factors their direction.
     structure
         "vector": data sets of fixed length, order matters. "exchangeable": axis 1 of the simulated data runs over
-        exchangeable observations, scalars or vectors.
+        exchangeable observations, scalars or vectors. "series": axis 1 runs over time, and order matters; series
+        that end early are filled up with nan.
     prior_probs
         One probability a model, for the posterior probabilities. Equal by default. Bayes factors do not depend on it.
     network
         "auto" for the structure's default, or a name: "mlp", "fnn", "bnn" for vectors; "deepset", "deepset2" for
-        exchangeable observations.
+        exchangeable observations; "summary", "conv" for series.
     loss
         "cross_entropy".
     seconds, steps, num_simulations

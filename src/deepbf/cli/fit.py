@@ -15,7 +15,7 @@ BUDGETS = ("seconds", "steps", "num_simulations")
 def fit(
     study: Path = typer.Argument(help="A Python file that defines models = [deepbf.Model(...), ...]."),
     out: Path = typer.Option(..., help="Where to save the trained estimator."),
-    structure: str | None = typer.Option(None, help="How data are laid out: vector or exchangeable."),
+    structure: str | None = typer.Option(None, help="How data are laid out: vector, exchangeable or series."),
     network: str | None = typer.Option(None, help="The network by name; by default the best for the structure."),
     seconds: float | None = typer.Option(None, help="Train for so many seconds of wall time. Default 60."),
     steps: int | None = typer.Option(None, help="Or: train for so many steps."),

@@ -41,8 +41,8 @@ NETWORKS: dict[str, dict[str, NetworkKind]] = {
         "bnn": NetworkKind(SquashedVector.fit, BNN, peak_rate=5e-3),
     },
     "series": {
-        "conv": NetworkKind(SeriesSummary.fit_with_values, ConvSeries, peak_rate=5e-3),
         "summary": NetworkKind(SeriesSummary.fit, SummarySeries, peak_rate=5e-3),
+        "conv": NetworkKind(SeriesSummary.fit_with_values, ConvSeries, peak_rate=5e-3),
     },
 }
 

@@ -12,17 +12,22 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
-from deepbf.networks.histogram import UNROLL, SoftHistogram
+from deepbf.networks.histogram import FEWEST_RAMPS, UNROLL, SoftHistogram, choose_directions, choose_knots
 from deepbf.networks.lags import lagged_sums, partial_autocorrelations
 from deepbf.networks.squash import squash
 
 # Twelve lags left an excess loss of 3.2e-3 on AR(1) against MA(1) where twenty left 2.7e-3 (30 s each, busy machine).
 MOST_LAGS = 20
+# Of the sizes of values, which matter to fewer models.
+MOST_SIZE_LAGS = 5
 # Shared by the columns of a series, so that wide series do not bring thousands of features.
 LAGS_IN_ALL = 60
 # Up to this many columns every column meets every other; beyond it only itself.
 MOST_CROSSED = 3
+# Ramps for neighbours, shared by their directions.
+RAMPS_IN_ALL = 96
 # Values at each end whose products are kept: what a model says about its start shows in the first few.
 MOST_ENDS = 3
 # Of the squared mean and absolute: float32 cannot tell a smaller variance from rounding.
@@ -74,6 +79,20 @@ def neighbours(values: jax.Array) -> jax.Array:
     return jnp.concatenate([jnp.concatenate([squashed[:1], squashed[:-1]]), squashed], axis=1)
 
 
+def fit_histogram(pairs: NDArray[np.float32]) -> SoftHistogram:
+    """Return ramps for neighbours, shape (pairs, 2 * columns): fewer than for sets, where they are all there is."""
+    directions = choose_directions(pairs.shape[1])
+    if pairs.shape[1] == 2:
+        # Every other angle: each value, their sum, their difference, and four between.
+        directions = directions[:, ::2]
+    most = max(FEWEST_RAMPS, RAMPS_IN_ALL // directions.shape[1])
+    knots = [choose_knots(pairs @ direction, most + 1) for direction in directions.T]
+    width = np.concatenate([np.diff(column) for column in knots])
+    start = np.concatenate([column[:-1] for column in knots])
+    along = np.repeat(directions, [len(column) - 1 for column in knots], axis=1)
+    return SoftHistogram(jnp.asarray(along / width, jnp.float32), jnp.asarray(-start / width, jnp.float32))
+
+
 def linear_features(series: Series, num_lags: int) -> jax.Array:
     """Return level, spread, lagged products of values and of their sizes, and the ends; shape (features, batch)."""
     batch = series.values.shape[2]
@@ -82,15 +101,20 @@ def linear_features(series: Series, num_lags: int) -> jax.Array:
     log_squares = series.masked(jnp.log(scaled * scaled + SIZE_FLOOR))
     sizes, _ = _standardised(series, log_squares, series.mean(log_squares))
     first, second = _column_pairs(scaled.shape[1])
-    # Raw products as well as correlations: where a model knows its level and scale, they are what it predicts. All in
-    # one loop, which compiles and runs faster than one for each kind.
+    # Raw products as well as correlations: where a model knows its level and scale, they are what it predicts.
     sums = lagged_sums(
-        jnp.concatenate([series.values[:, first], scaled[:, first], sizes, sizes, scaled], axis=1),
-        jnp.concatenate([series.values[:, second], scaled[:, second], sizes, scaled, sizes], axis=1),
+        jnp.concatenate([series.values[:, first], scaled[:, first]], axis=1),
+        jnp.concatenate([series.values[:, second], scaled[:, second]], axis=1),
         num_lags,
     )
-    raw, correlations, with_sizes = jnp.split(sums / series.num_obs, [len(first), 2 * len(first)], axis=1)
+    raw, correlations = jnp.split(sums / series.num_obs, 2, axis=1)
     correlations = correlations[1:]
+    with_sizes = lagged_sums(
+        jnp.concatenate([sizes, sizes, scaled], axis=1),
+        jnp.concatenate([sizes, scaled, sizes], axis=1),
+        min(num_lags, MOST_SIZE_LAGS),
+    )
+    with_sizes = with_sizes / series.num_obs
     features = [squash(mean), jnp.log(variance), squash(raw), correlations, with_sizes, _ends(series, num_lags + 1)]
     if num_lags > 0:
         features.append(partial_autocorrelations(correlations[:, first == second]))
@@ -104,7 +128,7 @@ def _standardised(series: Series, values: jax.Array, mean: jax.Array) -> tuple[j
     return centred / jnp.sqrt(variance), variance
 
 
-def _column_pairs(num_columns: int) -> tuple[np.ndarray, np.ndarray]:
+def _column_pairs(num_columns: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     own = np.arange(num_columns)
     if num_columns > MOST_CROSSED:
         return own, own

@@ -17,6 +17,7 @@ from deepbf.networks.preparation import Pilot
 from deepbf.networks.series import ABSENT
 from deepbf.networks.series_features import (
     Series,
+    fit_histogram,
     fitting_num_lags,
     linear_features,
     log_length,
@@ -55,7 +56,7 @@ class SeriesFeatures(eqx.Module):
         varies = any(bool(np.isnan(data).any()) for data in pilot)
         num_columns = pilot[0][0].size // length
         unscaled = cls(
-            SoftHistogram.fit(_pilot_neighbours(pilot)),
+            fit_histogram(_pilot_neighbours(pilot)),
             jnp.zeros(()),
             jnp.ones(()),
             fitting_num_lags(length, num_columns),
