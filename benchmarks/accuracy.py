@@ -29,6 +29,7 @@ CASES = (
     ("data-2", 2), ("data-2", 128),
     # 20 groups of 5 to 15 observations.
     ("random-effects", 20),
+    ("ar-ma", 100),
 )  # fmt: skip
 NUM_TEST = 20_000
 # An earlier seed, 987654, drew a Poisson data set of mean 6 for Data 1 (i), n = 128 (prior probability about 1e-7), far

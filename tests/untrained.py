@@ -17,7 +17,7 @@ from deepbf.training import TrainedEnsemble, TrainingRecord
 EVERY_NETWORK = [(structure, network) for structure, networks in NETWORKS.items() for network in networks]
 SET_NETWORKS = [(network, shape) for network in ("deepset", "set-attention", "deepset2") for shape in ((13,), (13, 2))]
 # The shape of a data set where a test names none.
-USUAL_SHAPES = {"vector": (13,), "exchangeable": (13,), "nested": (5, 13)}
+USUAL_SHAPES = {"vector": (13,), "exchangeable": (13,), "series": (13,), "nested": (5, 13)}
 EVERY_INPUT = [(structure, network, USUAL_SHAPES[structure]) for structure, network in EVERY_NETWORK] + [
     ("exchangeable", network, data_shape) for network, data_shape in SET_NETWORKS if len(data_shape) == 2
 ]

@@ -52,7 +52,8 @@ def fit(
         "vector": data sets of fixed length, order matters. "exchangeable": axis 1 of the simulated data runs over
         exchangeable observations, scalars or vectors. "nested": axis 1 runs over exchangeable groups and axis 2 over
         the exchangeable observations of a group; simulators mask (`numpy.ma`) the observations that smaller groups
-        lack, and whole groups that smaller data sets lack.
+        lack, and whole groups that smaller data sets lack. "series": axis 1 runs over time, and order matters;
+        simulators mask what shorter series lack.
     num_obs
         The smallest and the largest number of observations, both included, to train one estimator for every number in
         between. Simulators then take it: ``simulator(rng, params, num_obs)``. By default each simulator draws as many
@@ -61,7 +62,8 @@ def fit(
         One probability a model, for the posterior probabilities. Equal by default. Bayes factors do not depend on it.
     network
         "auto" for the structure's default, or a name: "mlp", "fnn", "bnn" for vectors; "deepset", "deepset2" for
-        exchangeable observations; "deepset" for nested ones.
+        exchangeable observations, "set-attention" for those that interact; "deepset" for nested ones; "summary", "conv"
+        for series.
     loss
         "cross_entropy".
     seconds, steps, num_simulations

@@ -200,7 +200,7 @@ def test_damaged_metadata(case: str, saved: Path) -> None:
 
 
 DAMAGED_HEADERS: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "unknown structure": lambda header: header.update(structure="series"),
+    "unknown structure": lambda header: header.update(structure="spiral"),
     "unknown network": lambda header: header.update(network="transformer"),
     "one name too many": lambda header: header["names"].append("third"),
     "one member too many": lambda header: header.update(num_members=3),

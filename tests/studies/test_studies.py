@@ -17,6 +17,8 @@ from deepbf.studies import toy_simulators
 
 NAMES = ("data-1-i", "data-1-ii", "data-2", "data-3")
 WEAPON_NAMES = ("weapon-sum", "weapon-full")
+# Tested in tests/truth/test_linear_series.py.
+SERIES_NAMES = ("ar-ma",)
 # A right simulator fails by chance once in a million; a wrong one has p-values far below.
 LEAST_P_VALUE = 1e-6
 NUM_DRAWS = 20_000
@@ -29,8 +31,8 @@ def draw(name: str, model: int, *, num_obs: int, size: int = NUM_DRAWS, seed: in
 # What loads
 
 
-def test_the_names_are_the_papers_and_one_of_nested_data() -> None:
-    assert studies.names() == (*NAMES, *WEAPON_NAMES, "random-effects")
+def test_the_names_are_the_papers_and_two_of_other_structures() -> None:
+    assert studies.names() == (*NAMES, *WEAPON_NAMES, "random-effects", *SERIES_NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from deepbf.baselines.exact import exponential_log_bf, negbin_poisson_log_bf, normal_mean_log_bf
     from deepbf.baselines.importance_sampling import importance
     from deepbf.baselines.integration import integrate
+    from deepbf.baselines.linear_series import ar_ma_log_bf
     from deepbf.baselines.mixture import (
         normal_mixture_log_bf,
         normal_mixture_log_bf_by_enumeration,
@@ -42,6 +43,7 @@ __all__ = [
     "abc_forest",
     "abc_logistic",
     "abc_ranked",
+    "ar_ma_log_bf",
     "bridge",
     "bridge_evidence",
     "exponential_log_bf",
@@ -64,6 +66,7 @@ _HOMES = {
     "abc_forest": "abc",
     "abc_logistic": "abc",
     "abc_ranked": "abc",
+    "ar_ma_log_bf": "linear_series",
     "bridge": "bridge_sampling",
     "bridge_evidence": "bridge_sampling",
     "exponential_log_bf": "exact",

@@ -15,7 +15,7 @@ BUDGETS = ("seconds", "steps", "num_simulations")
 def fit(
     study: Path = typer.Argument(help="A Python file that defines models = [deepbf.Model(...), ...]."),
     out: Path = typer.Option(..., help="Where to save the trained estimator."),
-    structure: str | None = typer.Option(None, help="How data are laid out: vector or exchangeable."),
+    structure: str | None = typer.Option(None, help="How data are laid out: vector, exchangeable, series or nested."),
     num_obs: str | None = typer.Option(
         None, help="Fewest and most observations, such as 2,256, for simulators that take num_obs."
     ),

@@ -31,6 +31,7 @@ from deepbf.networks.histogram import SoftHistogram
 from deepbf.networks.multiscale import MultiScale
 from deepbf.networks.nested_summary import NestedSummary
 from deepbf.networks.preparation import ScaledVector, SquashedSet, SquashedVector
+from deepbf.networks.series_summary import SeriesFeatures, SeriesSummary
 from deepbf.networks.set_attention import SummaryAndObservations
 from deepbf.networks.set_summary import SetSummary
 from deepbf.standardise import Standardiser
@@ -49,6 +50,8 @@ PARTS: dict[str, type[eqx.Module]] = {
         SummaryAndObservations,
         NestedSummary,
         GroupSummary,
+        SeriesSummary,
+        SeriesFeatures,
         SoftHistogram,
         MultiScale,
     )

@@ -1,4 +1,4 @@
-"""Networks: from prepared data sets to log odds, for vectors and sets."""
+"""Networks: from prepared data sets to log odds, for vectors, sets and series."""
 
 from deepbf.networks.base import AbstractNetwork, AbstractPreparation, InputLayout
 from deepbf.networks.registry import NETWORKS, OBSERVATION_AXES, NetworkKind, check_network, check_structure

@@ -9,6 +9,8 @@ from deepbf import _checks
 from deepbf.networks.base import AbstractNetwork, AbstractPreparation
 from deepbf.networks.nested_summary import NestedSummary
 from deepbf.networks.preparation import Pilot, SquashedSet, SquashedVector, prepare_vector
+from deepbf.networks.series import ConvSeries, SummarySeries
+from deepbf.networks.series_summary import SeriesSummary
 from deepbf.networks.set_attention import SetAttention, SummaryAndObservations
 from deepbf.networks.set_summary import SetSummary
 from deepbf.networks.sets import DeepSet, DeepSet2
@@ -29,7 +31,7 @@ class NetworkKind:
 
 
 # Leading axes of a data set that run over observations, which share one scale.
-OBSERVATION_AXES = {"vector": 0, "exchangeable": 1, "nested": 2}
+OBSERVATION_AXES = {"vector": 0, "exchangeable": 1, "series": 1, "nested": 2}
 
 # The first of each structure is its default.
 NETWORKS: dict[str, dict[str, NetworkKind]] = {
@@ -48,6 +50,10 @@ NETWORKS: dict[str, dict[str, NetworkKind]] = {
     },
     "nested": {
         "deepset": NetworkKind(NestedSummary.fit, DeepSet, peak_rate=1e-2, any_num_obs=True),
+    },
+    "series": {
+        "summary": NetworkKind(SeriesSummary.fit, SummarySeries, peak_rate=5e-3, any_num_obs=True),
+        "conv": NetworkKind(SeriesSummary.fit_with_values, ConvSeries, peak_rate=5e-3, any_num_obs=True),
     },
 }
 
