@@ -32,7 +32,7 @@ ROWS_AT_A_TIME = 256
 MOST_FOR_KNOTS = 200_000
 # A feature that varies less than this is constant but for rounding.
 SMALLEST_FEATURE_SPREAD = 1e-6
-# Below this share of the widest, a direction of the features is mostly noise.
+# Of the widest; narrower directions are left out to keep rows narrow. Not tuned.
 SMALLEST_SPREAD = 1e-2
 
 
