@@ -37,7 +37,7 @@ def ar_ma_log_bf(data: ArrayLike) -> NDArray[np.float64]:
     Examples
     --------
     >>> ar_ma_log_bf([[0.0, 0.0], [2.0, -2.0]]).round(4)
-    array([-0.0134, -0.1102])
+    array([-0.0706,  0.3941])
     """
     series = check_datasets(data)
     return log_evidence(ar_log_likelihood, series) - log_evidence(ma_log_likelihood, series)

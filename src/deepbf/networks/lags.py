@@ -44,7 +44,7 @@ def partial_autocorrelations(correlations: jax.Array) -> jax.Array:
 
     def step(carry: tuple[jax.Array, jax.Array], k: jax.Array) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
         # Entries from k on are 0, so that rolling the whole flipped array flips the first k in place. A loop rather
-        # than an expression for each lag: the compiler would need seconds for those.
+        # than an expression for each lag: those take the compiler longer.
         coefficients, variance = carry
         predicted = (coefficients * jnp.roll(flipped, k, axis=0)).sum(axis=0)
         partial = jnp.clip((correlations[k] - predicted) / jnp.maximum(variance, SMALLEST_VARIANCE), -1.0, 1.0)

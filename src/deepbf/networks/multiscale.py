@@ -56,7 +56,8 @@ def whitening(
     values = np.asarray(features, dtype=np.float64)
     mean = values.mean(axis=0)
     centred = (values - mean) / np.sqrt(max(len(values) - 1, 1))
-    # Ten times as fast as singular values for hundreds of columns, and as good down to spreads of 1e-7 of the widest.
+    # Four times as fast as singular values for 400 columns (one run, busy machine). Squaring costs half the digits;
+    # float64 has more than the smallest spread kept needs.
     variances, directions = np.linalg.eigh(centred.T @ centred)
     spreads, directions = np.sqrt(np.maximum(variances[::-1], 0.0)), directions[:, ::-1]
     if spreads[0] <= 0:

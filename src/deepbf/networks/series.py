@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import cast
 
 import equinox as eqx
 import jax
@@ -72,7 +71,7 @@ class ConvSeries(AbstractNetwork):
             if pooled:
                 # A group counts if it has begun.
                 hidden, mask = _joined(hidden), _joined(mask)[:, :, :1]
-            hidden = mask * jnp.tanh(hidden @ layer.weight.T + cast(jax.Array, layer.bias))
+            hidden = mask * jnp.tanh(jax.vmap(jax.vmap(layer))(hidden))
             # Means vary by about one over the root of the length; without this, long series would start out flat.
             gain = math.sqrt(self.layout.num_obs)
             pooled.append(gain * hidden.sum(axis=1) / jnp.maximum(mask.sum(axis=1), 1.0))
