@@ -124,6 +124,7 @@ def test_the_same_seed_gives_the_same_bits(name: str, result: BaselineResult) ->
     assert_array_equal(again.log_bf_error, result.log_bf_error)
 
 
+@pytest.mark.slow
 def test_swapping_the_models_flips_the_sign(name: str, result: BaselineResult) -> None:
     method, leeway = METHODS[name]
     swapped = method([FAIR, UNKNOWN], OBSERVED, seed=2)
@@ -132,6 +133,7 @@ def test_swapping_the_models_flips_the_sign(name: str, result: BaselineResult) -
     assert (gap < 4 * np.hypot(swapped.log_bf_error, result.log_bf_error) + 2 * leeway).all()
 
 
+@pytest.mark.slow
 def test_one_data_set_needs_no_leading_axis(name: str) -> None:
     assert METHODS[name][0]([UNKNOWN, FAIR], OBSERVED[1], seed=1).log_bf.shape == (1,)
 

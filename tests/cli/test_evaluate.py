@@ -105,6 +105,7 @@ def test_without_an_exact_answer_there_is_no_scatter_plot(folder: Path, tmp_path
     assert not (tmp_path / "out" / "scatter.png").exists()
 
 
+@pytest.mark.slow
 def test_a_ready_made_study_by_name(tmp_path: Path) -> None:
     (tmp_path / "three.py").write_text(
         "import deepbf\nstudy = deepbf.studies.load('data-3', num_obs=6)\nmodels = list(study.models)\n"
@@ -118,6 +119,7 @@ def test_a_ready_made_study_by_name(tmp_path: Path) -> None:
     assert re.search(r"Spearman's rho +0\.9", output)
 
 
+@pytest.mark.slow
 def test_a_pair_of_three_models(tmp_path: Path) -> None:
     (tmp_path / "coins.py").write_text(
         "import deepbf\nstructure = 'exchangeable'\nsteps = 50\nmodels = [deepbf.Model(name, simulator=lambda rng, "

@@ -242,8 +242,9 @@ def test_surprise_is_the_tail_area_among_simulations_of_each_model(normal_mean: 
     for data in DATA[:5]:
         answer = normal_mean.compare(data)
         assert answer.surprise is not None
-        assert answer.surprise["free mean"].prob == np.mean(reference[0] <= answer.log_bf)
-        assert answer.surprise["zero mean"].prob == np.mean(reference[1] >= answer.log_bf)
+        # Up to rounding: float32 in the reference, and values that differ by no more count as equal.
+        assert answer.surprise["free mean"].prob == pytest.approx(np.mean(reference[0] <= answer.log_bf), abs=1e-3)
+        assert answer.surprise["zero mean"].prob == pytest.approx(np.mean(reference[1] >= answer.log_bf), abs=1e-3)
 
 
 def test_surprise_is_that_of_fresh_simulations(normal_mean: BayesFactor) -> None:

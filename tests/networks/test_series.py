@@ -66,6 +66,7 @@ def log_odds(data: NDArray[np.float32], *, varies: bool = False, length: int | N
 
 
 @pytest.mark.parametrize("num_columns", [None, 2])
+@pytest.mark.slow
 def test_padding_never_changes_an_answer(num_columns: int | None) -> None:
     data = with_ends(series(40, 20, num_columns))
     more = np.full((40, 17, *data.shape[2:]), np.nan, np.float32)
@@ -134,6 +135,7 @@ def test_partial_autocorrelations_of_an_autoregression_end_with_its_order() -> N
     assert_allclose(partials, [0.5 / 1.3, -0.3, 0, 0, 0, 0, 0], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_short_fit_tells_ar_from_ma() -> None:
     study = studies.load("ar-ma", num_obs=50)
     bf = deepbf.fit(study.models, structure="series", steps=300, seed=1, progress=False)

@@ -51,7 +51,8 @@ ON_EVALUATIONS = {
 
 
 def test_every_plot_is_here() -> None:
-    assert set(PLOTS) == set(plots.__all__)
+    # Those of a design and of a path read other results, and have tests of their own.
+    assert set(PLOTS) | {"design", "path"} == set(plots.__all__)
 
 
 @pytest.mark.parametrize("plot", PLOTS)

@@ -49,6 +49,7 @@ def test_data_favour_the_model_they_came_from() -> None:
     assert np.median(second) < -1
 
 
+@pytest.mark.slow
 def test_a_short_fit_comes_near_the_exact_answer() -> None:
     study = studies.load("random-effects", num_obs=8)
     bf = deepbf.fit(study.models, structure="nested", steps=200, ensemble=2, seed=1, progress=False)

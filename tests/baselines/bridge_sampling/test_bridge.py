@@ -86,6 +86,7 @@ def test_warping_a_skewed_posterior_shrinks_the_error() -> None:
     assert warped.error[0] < plain.error[0]
 
 
+@pytest.mark.slow
 def test_the_reported_error_is_that_of_repeated_runs() -> None:
     def log_density(x: Floats) -> Floats:
         return stats.t.logpdf(x[:, 0], 3)
@@ -124,6 +125,7 @@ def test_the_iteration_finds_the_ratio_of_known_constants() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.slow
 def test_models_against_the_closed_form(method: Method) -> None:
     result = method([FREE_MEAN, ZERO_MEAN], DATA, seed=1, **SMALL)
     exact = normal_mean_log_bf(DATA, prior_scale=2.0)
@@ -133,6 +135,7 @@ def test_models_against_the_closed_form(method: Method) -> None:
     assert result.diagnostics["converged"].all()
 
 
+@pytest.mark.slow
 def test_bounded_parameters_in_a_dict() -> None:
     coin = deepbf.Model(
         "coin",
@@ -160,6 +163,7 @@ def test_bounded_parameters_in_a_dict() -> None:
     assert (np.abs(result.log_bf - log_beta - log_gamma) < 4 * result.log_bf_error).all()
 
 
+@pytest.mark.slow
 def test_whole_numbers_stay_whole_for_a_likelihood_that_indexes_with_them() -> None:
     def log_likelihood(logit: Any, data: Any) -> Any:
         log_probs = jnp.stack([-jnp.logaddexp(0.0, logit), -jnp.logaddexp(0.0, -logit)], axis=1)
