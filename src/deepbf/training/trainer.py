@@ -35,6 +35,9 @@ from deepbf.training.schedule import Schedule
 TASK_SECONDS = 0.05
 # Data sets prepared at a time: fewer would cost twice as much next to a busy simulator.
 PREPARE_ROWS = 4096
+# Of large data sets fewer, for a batch is filled up to its size, and a task of the simulator brings but a few of them.
+PREPARE_VALUES = 128 * PREPARE_ROWS
+FEWEST_PREPARED = 256
 # Simulations waiting to be read. Where steps wait for fresh ones, enough to go on simulating through compilation.
 AHEAD_BYTES = 64_000_000
 AHEAD_BYTES_ALL_FRESH = 256_000_000
@@ -126,7 +129,7 @@ def train(
             executor=executor,
         ) as stream:
             seconds_a_chunk = pilot.seconds / pilot.num_chunks
-            most = max(1, PREPARE_ROWS // (CHUNK_SIZE * len(model_set)))
+            most = max(1, prepared_at_once(pilot.data_shape) // (CHUNK_SIZE * len(model_set)))
             stream.chunks_per_task = int(np.clip(TASK_SECONDS / seconds_a_chunk, 1, most))
             task_bytes = stream.chunks_per_task * CHUNK_SIZE * sum(data[:1].size * 4 for data in pilot.data)
             ahead_bytes = AHEAD_BYTES_ALL_FRESH if budget.all_fresh else AHEAD_BYTES
@@ -289,7 +292,7 @@ class Trainer:
             return
 
     def _feed(self, standardised: Sequence[NDArray[np.generic]]) -> None:
-        prepared = in_batches(self._prepare, np.concatenate(standardised), PREPARE_ROWS)
+        prepared = in_batches(self._prepare, np.concatenate(standardised), prepared_at_once(self._data_shape))
         self._pool.add(self._held_out.split(np.split(prepared, self._num_models)))
 
     def _weights(self) -> jax.Array:
@@ -382,6 +385,11 @@ class DrawnBlock:
     def arrays(self) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Return what the compiled block takes besides the state."""
         return jnp.asarray(self.batches), jnp.asarray(self.rates), jnp.asarray(self.num_steps, jnp.int32)
+
+
+def prepared_at_once(data_shape: tuple[int, ...]) -> int:
+    """Return how many data sets of this shape are prepared in one batch."""
+    return int(np.clip(PREPARE_VALUES // max(1, math.prod(data_shape)), FEWEST_PREPARED, PREPARE_ROWS))
 
 
 def expected_datasets(budget: Budget, pilot: Pilot, num_models: int) -> float:
