@@ -35,7 +35,7 @@ def normal_mean() -> deepbf.BayesFactor:
 def any_number() -> deepbf.BayesFactor:
     """The mean of a normal, unknown against 0, for every number of observations from 1 to 24."""
     return deepbf.fit(
-        simulators.ANY_NUMBER, structure="exchangeable", num_obs=(1, 24), steps=2000, seed=1, progress=False
+        simulators.ANY_NUMBER, structure="exchangeable", num_obs=(1, 24), steps=1500, seed=1, progress=False
     )
 
 

@@ -83,7 +83,14 @@ METHODS: dict[str, tuple[Method, float]] = {
 }
 
 
-@pytest.fixture(scope="module", params=METHODS)
+# Compiling takes half a minute, and warp bridge sampling runs the same code.
+COMPILES_LONG = "bridge"
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=pytest.mark.slow) if name == COMPILES_LONG else name for name in METHODS],
+)
 def name(request: pytest.FixtureRequest) -> str:
     return request.param
 

@@ -174,6 +174,7 @@ models = [
 """
 
 
+@pytest.mark.slow
 def test_a_range_of_sample_sizes_from_fit_to_design(tmp_path: Path) -> None:
     (tmp_path / "any.py").write_text(ANY_NUMBER)
     estimator, observed = tmp_path / "any.deepbf", tmp_path / "observed.csv"

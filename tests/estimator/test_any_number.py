@@ -189,6 +189,7 @@ def test_a_path_is_of_one_data_set_and_of_an_estimator_that_can(
         normal_mean.path(np.zeros(10))
 
 
+@pytest.mark.slow
 def test_a_design_against_the_exact_bayes_factor(any_number: BayesFactor) -> None:
     numbers = [2, 6, 12, 24]
     found = any_number.design(3.0, 0.4, num_obs=numbers, num_datasets=600, progress=False)

@@ -158,6 +158,7 @@ def test_an_estimator_of_one_shape_refuses_ragged_and_masked_data() -> None:
 # The estimator
 
 
+@pytest.mark.slow
 def test_an_estimator_answers_alike_however_groups_are_written(tmp_path: Path) -> None:
     estimator = untrained("nested", "deepset")
     groups = [[0.5, -1.0], [2.0], [0.1, 0.2, 0.3]]

@@ -53,6 +53,7 @@ def few(data_shape: tuple[int, ...]) -> NDArray[np.float32]:
 
 
 @pytest.mark.parametrize("data_shape", SHAPES, ids=str)
+@pytest.mark.slow
 def test_the_layout_says_what_comes_out_and_it_is_moderate(data_shape: tuple[int, ...]) -> None:
     layout = fitted(data_shape).layout(data_shape)
     prepared = prepare(data_shape, few(data_shape))

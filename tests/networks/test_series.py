@@ -84,6 +84,7 @@ def test_the_same_beginning_of_another_length_is_another_series() -> None:
     assert len(np.unique(answers)) == 3
 
 
+@pytest.mark.slow
 def test_the_order_of_observations_matters() -> None:
     data = series(40, 20)
     shuffled = data[:, np.random.default_rng(6).permutation(20)]
@@ -92,6 +93,7 @@ def test_the_order_of_observations_matters() -> None:
 
 
 @pytest.mark.parametrize(("length", "num_columns"), [(1, None), (2, None), (20, 5)])
+@pytest.mark.slow
 def test_finite_at_every_finite_series(length: int, num_columns: int | None) -> None:
     shape = (length,) if num_columns is None else (length, num_columns)
     constants = [np.full(shape, value) for value in (0.0, 0.3, 1e3, LARGEST, -LARGEST)]

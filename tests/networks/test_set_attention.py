@@ -42,6 +42,7 @@ def test_absent_observations_are_never_looked_at() -> None:
     assert np.isfinite(at_the_end).all()
 
 
+@pytest.mark.slow
 def test_a_layer_lets_observations_see_each_other() -> None:
     layer = InducedLayer(key=jax.random.key(1))
     rows = jax.random.normal(jax.random.key(2), (6, 16))
