@@ -77,13 +77,7 @@ def evaluate(
     >>> found.estimators, found.value("spearman")
     (('half',), 1.0)
     """
-    model_set = ModelSet.of(models, prior_probs)
-    if len(model_set) != 2:
-        raise ValueError(
-            f"models must be two models, whose Bayes factor is evaluated; received {len(model_set)}: "
-            f"{', '.join(model_set.names)}. Pass two of them."
-        )
-    check_names(model_set.names)
+    model_set = check_two_models(models, prior_probs)
     asked = check_estimators(estimators, model_set.names)
     if exact is not None and not callable(exact):
         raise TypeError(f"exact must be a function from data sets to log Bayes factors; received {exact!r}.")
@@ -114,6 +108,18 @@ def evaluate(
     if num_obs is not None:
         evaluation.results.attrs["num_obs"] = num_obs
     return evaluation
+
+
+def check_two_models(models: Sequence[Model], prior_probs: ArrayLike | None) -> ModelSet:
+    """Return the models with their prior probabilities, if they are two whose names a result can hold."""
+    model_set = ModelSet.of(models, prior_probs)
+    if len(model_set) != 2:
+        raise ValueError(
+            f"models must be two models, whose Bayes factor is evaluated; received {len(model_set)}: "
+            f"{', '.join(model_set.names)}. Pass two of them."
+        )
+    check_names(model_set.names)
+    return model_set
 
 
 def directed(name: str, estimator: Any, names: Sequence[str]) -> Any:

@@ -84,12 +84,18 @@ METHODS: dict[str, tuple[Method, float]] = {
 
 
 # Compiling takes half a minute, and warp bridge sampling runs the same code.
-COMPILES_LONG = "bridge"
+COMPILES_LONG = ("bridge",)
+# A second run of these takes some five seconds each.
+RUNS_LONG = (*COMPILES_LONG, "warp bridge", "forest")
+
+
+def with_slow(slow: tuple[str, ...]) -> list[Any]:
+    return [pytest.param(name, marks=pytest.mark.slow) if name in slow else name for name in METHODS]
 
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(name, marks=pytest.mark.slow) if name == COMPILES_LONG else name for name in METHODS],
+    params=with_slow(COMPILES_LONG),
 )
 def name(request: pytest.FixtureRequest) -> str:
     return request.param
@@ -131,7 +137,7 @@ def test_the_same_seed_gives_the_same_bits(name: str, result: BaselineResult) ->
     assert_array_equal(again.log_bf_error, result.log_bf_error)
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("name", with_slow(RUNS_LONG), indirect=True, scope="module")
 def test_swapping_the_models_flips_the_sign(name: str, result: BaselineResult) -> None:
     method, leeway = METHODS[name]
     swapped = method([FAIR, UNKNOWN], OBSERVED, seed=2)
@@ -140,7 +146,7 @@ def test_swapping_the_models_flips_the_sign(name: str, result: BaselineResult) -
     assert (gap < 4 * np.hypot(swapped.log_bf_error, result.log_bf_error) + 2 * leeway).all()
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("name", with_slow(RUNS_LONG), indirect=True, scope="module")
 def test_one_data_set_needs_no_leading_axis(name: str) -> None:
     assert METHODS[name][0]([UNKNOWN, FAIR], OBSERVED[1], seed=1).log_bf.shape == (1,)
 

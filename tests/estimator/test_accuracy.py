@@ -46,7 +46,6 @@ def test_the_mean_of_a_normal(normal_mean: BayesFactor) -> None:
     assert np.median(error[undecided]) < 0.15
 
 
-@pytest.mark.xfail(reason="members may agree on a wrong slope in the tails; awaits Answer.reliable_range", strict=False)
 def test_far_out_the_interval_covers_the_exact_answer_or_the_answer_warns(normal_mean: BayesFactor) -> None:
     data, _ = simulate_truth(NORMAL_MEAN, 1000, seed=48)
     exact = normal_mean_log_bf(data, prior_scale=1.0)

@@ -124,9 +124,7 @@ def measure(
         # The exact one measured against itself would tell nothing, and take as long as the others.
         judge = None if name == EXACT else exact_values
         variables = measured_with_errors(values, judge, prior, clip, num_replicates, seed)
-        if name == EXACT:
-            variables |= {metric: (("group",), [PERFECT.get(metric, 0.0)] * 3) for metric in METRICS}
-            variables |= {f"{metric}_error": (("group",), [0.0] * 3) for metric in METRICS}
+        variables |= perfect_accuracy() if name == EXACT else {}
         variables |= measured_without_truth(values, prior, num_replicates, seed)
         variables |= decided(values, exact_values)
         variables["density"] = (("model", "grid"), [density(np.clip(part, -clip, clip), grid) for part in values])
@@ -177,6 +175,12 @@ def measured_with_errors(
         else:
             variables[name], variables[f"{name}_error"] = (("group",), estimate), (("group",), error)
     return variables
+
+
+def perfect_accuracy() -> Variables:
+    """Return the metrics against the truth that the truth itself has."""
+    variables: Variables = {metric: (("group",), [PERFECT.get(metric, 0.0)] * 3) for metric in METRICS}
+    return variables | {f"{metric}_error": (("group",), [0.0] * 3) for metric in METRICS}
 
 
 def measured_without_truth(log_bf: ByModel, prior: NDArray[np.float64], num_replicates: int, seed: int) -> Variables:
