@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
+from deepbf._lazy import lazy_names
 from deepbf._version import __version__
 
 if TYPE_CHECKING:
@@ -37,28 +37,24 @@ __all__ = [
 
 # Names are looked up when first used: a worker process that only simulates never loads the neural side.
 _HOMES = {
-    "Answer": "deepbf.answer",
-    "baselines": "deepbf.baselines",
-    "BayesFactor": "deepbf.estimator",
-    "Evaluation": "deepbf.evaluation",
-    "Model": "deepbf.models",
-    "ModelSet": "deepbf.models",
-    "SimulationError": "deepbf.models",
-    "Simulations": "deepbf.models",
-    "evaluate": "deepbf.evaluating",
-    "evaluation": "deepbf.evaluation",
-    "fit": "deepbf.fitting",
-    "load": "deepbf.estimator",
-    "plots": "deepbf.plots",
-    "studies": "deepbf.studies",
+    "Answer": "answer",
+    "baselines": "baselines",
+    "BayesFactor": "estimator",
+    "Evaluation": "evaluation",
+    "Model": "models",
+    "ModelSet": "models",
+    "SimulationError": "models",
+    "Simulations": "models",
+    "evaluate": "evaluating",
+    "evaluation": "evaluation",
+    "fit": "fitting",
+    "load": "estimator",
+    "plots": "plots",
+    "studies": "studies",
 }
 
 
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'deepbf' has no attribute {name!r}; it has {', '.join(sorted(_HOMES))}.")
-    home = importlib.import_module(_HOMES[name])
-    return home if home.__name__ == f"deepbf.{name}" else getattr(home, name)
+__getattr__ = lazy_names(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -6,8 +6,9 @@ Methods that take any models share one interface, ``method(models, observed, ...
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from deepbf._lazy import lazy_names
 
 if TYPE_CHECKING:
     from deepbf.baselines.abc import abc_epsilon, abc_forest, abc_logistic, abc_ranked
@@ -82,10 +83,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'deepbf.baselines' has no attribute {name!r}; it has {', '.join(__all__)}.")
-    return getattr(importlib.import_module(f"deepbf.baselines.{_HOMES[name]}"), name)
+__getattr__ = lazy_names(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from deepbf._lazy import lazy_names
 
 if TYPE_CHECKING:
     from deepbf.evaluation.design import Design, design_from
@@ -24,10 +25,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'deepbf.evaluation' has no attribute {name!r}; it has {', '.join(__all__)}.")
-    return getattr(importlib.import_module(f"deepbf.evaluation.{_HOMES[name]}"), name)
+__getattr__ = lazy_names(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:
