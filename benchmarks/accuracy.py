@@ -30,6 +30,8 @@ CASES = (
     # 20 groups of 5 to 15 observations.
     ("random-effects", 20),
     ("ar-ma", 100),
+    # Mixed data: 40 trials, two pretests and the age.
+    ("covariate", 40),
 )  # fmt: skip
 NUM_TEST = 20_000
 # An earlier seed, 987654, drew a Poisson data set of mean 6 for Data 1 (i), n = 128 (prior probability about 1e-7), far

@@ -62,3 +62,12 @@ def three_means() -> deepbf.BayesFactor:
 def pairs() -> deepbf.BayesFactor:
     """Exchangeable vectors: correlated against independent pairs."""
     return deepbf.fit(simulators.PAIRS, structure="exchangeable", steps=300, seed=4, progress=False)
+
+
+@pytest.fixture(scope="session")
+def mixed() -> deepbf.BayesFactor:
+    """Mixed data: a set of 2 to 20 trials, a vector and a covariate."""
+    study = deepbf.studies.load("covariate", num_obs=20)
+    return deepbf.fit(
+        study.models, structure=study.structure, num_obs=(2, 20), steps=2500, ensemble=2, seed=5, progress=False
+    )

@@ -11,18 +11,21 @@ from numpy.typing import ArrayLike, NDArray
 from rich.progress import Progress
 
 from deepbf import _checks
+from deepbf._mixed import MixedForm, describe, shapes_of
 from deepbf.evaluation import Evaluation, measure
 from deepbf.evaluation.arguments import check_names
 from deepbf.evaluation.labels import EXACT
 from deepbf.evaluation.measuring import as_attribute
 from deepbf.models import Model, ModelSet
+from deepbf.models.simulated_data import masked_where_absent
 from deepbf.simulation import CHUNK_SIZE, NumObsRange, SimulationStream
 
 # Mixed into the seed, so that a fit and an evaluation given the same one never see the same simulations.
 SEED_OF_EVALUATION = 0x5EED
 
-# From data sets along a leading axis to natural log Bayes factors, first model over second.
-LogBf = Callable[[NDArray[Any]], ArrayLike]
+# From data sets along a leading axis (a dict of arrays, if that is what the models simulate) to natural log Bayes
+# factors, first model over second.
+LogBf = Callable[[Any], ArrayLike]
 
 
 def evaluate(
@@ -30,7 +33,7 @@ def evaluate(
     estimators: Mapping[str, Any],
     *,
     exact: LogBf | None = None,
-    observed: ArrayLike | None = None,
+    observed: Any = None,
     num_obs: int | None = None,
     num_datasets: int = 1500,
     prior_probs: ArrayLike | None = None,
@@ -133,7 +136,7 @@ def directed(name: str, estimator: Any, names: Sequence[str]) -> Any:
             raise ValueError(
                 f"estimators[{name!r}] knows the models {', '.join(known)}, but not {model!r}. Fit it to both models."
             )
-    return lambda data: log_bf(data, names[0], names[1])
+    return lambda data: log_bf(masked_where_absent(data), names[0], names[1])
 
 
 def check_estimators(estimators: Mapping[str, Any], names: Sequence[str]) -> dict[str, LogBf]:
@@ -164,18 +167,23 @@ def simulate_afresh(
     seed: int,
     executor: Executor | None,
     bar: Progress,
-) -> list[NDArray[np.generic]]:
-    """Return data sets of each model that no fit has seen."""
+) -> list[Any]:
+    """Return data sets of each model that no fit has seen: arrays, or dicts of them if the models simulate those."""
     fresh_seed = int(np.random.SeedSequence((seed, SEED_OF_EVALUATION)).generate_state(1, np.uint64)[0])
     task = bar.add_task("simulating", total=num_datasets)
     parts: list[list[NDArray[np.generic]]] = []
     numbers = None if num_obs is None else NumObsRange(num_obs, num_obs)
-    with SimulationStream(models, fresh_seed, num_datasets=num_datasets, num_obs=numbers, executor=executor) as stream:
+    example = models[0].simulate(1, fresh_seed, num_obs).data
+    form = MixedForm.of(example) if isinstance(example, Mapping) else None
+    with SimulationStream(
+        models, fresh_seed, num_datasets=num_datasets, num_obs=numbers, form=form, executor=executor
+    ) as stream:
         while not stream.exhausted:
             parts.append(stream.take())
             bar.advance(task, min(CHUNK_SIZE, len(parts[-1][0])))
     bar.remove_task(task)
-    return [np.concatenate(model_parts) for model_parts in zip(*parts, strict=True)]
+    data = [np.concatenate(model_parts) for model_parts in zip(*parts, strict=True)]
+    return data if form is None else [form.unpack(model_data) for model_data in data]
 
 
 def simulate_and_ask(
@@ -200,7 +208,7 @@ def simulate_and_ask(
 
 
 def ask(
-    name: str, log_bf: LogBf, data: Sequence[NDArray[np.generic]], bar: Progress
+    name: str, log_bf: LogBf, data: Sequence[Any], bar: Progress
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return an estimator's log Bayes factors at the data of each model, one a data set."""
     task = bar.add_task(f"asking {name}", total=len(data))
@@ -213,33 +221,57 @@ def ask(
 
 
 def ask_about_observed(
-    estimators: Mapping[str, LogBf], observed: ArrayLike, model: Model, num_obs: int | None
+    estimators: Mapping[str, LogBf], observed: Any, model: Model, num_obs: int | None
 ) -> dict[str, float]:
     """Return each estimator's log Bayes factor at the observed data set."""
+    example = model.simulate(1, seed=0, num_obs=num_obs).data
+    data = (
+        one_array(observed, example, model) if not isinstance(example, Mapping) else one_dict(observed, example, model)
+    )
+    return {name: float(answer(name, log_bf, data)[0]) for name, log_bf in estimators.items()}
+
+
+def one_dict(observed: Any, example: Mapping[str, NDArray[Any]], model: Model) -> dict[str, NDArray[Any]]:
+    """Return the arrays of the one observed data set, each with a leading axis."""
+    shapes = shapes_of(example)
+    received = {str(k): np.shape(v) for k, v in observed.items()} if isinstance(observed, Mapping) else None
+    if received != shapes:
+        raise ValueError(
+            f"observed must be one data set with the arrays {describe(shapes)}, as {model.name} simulates them; "
+            f"received {type(observed).__name__ if received is None else describe(received)}."
+        )
+    return {name: np.asarray(observed[name])[None] for name in shapes}
+
+
+def one_array(observed: Any, example: NDArray[Any], model: Model) -> NDArray[np.generic]:
+    """Return the one observed data set with a leading axis."""
     array = _checks.check_numeric_array("observed", observed)
     if len(array) == 1 and array.ndim > 1:
         array = array[0]
-    data_shape = model.simulate(1, seed=0, num_obs=num_obs).data.shape[1:]
+    data_shape = example.shape[1:]
     if array.shape != data_shape:
         raise ValueError(
             f"observed must be one data set of shape {data_shape}, as {model.name} simulates them; received shape "
             f"{array.shape}. Pass the observations alone, without further axes."
         )
-    return {name: float(answer(name, log_bf, array[None])[0]) for name, log_bf in estimators.items()}
+    return array[None]
 
 
-def answer(name: str, log_bf: LogBf, data: NDArray[np.generic]) -> NDArray[np.float64]:
+def answer(name: str, log_bf: LogBf, data: Any) -> NDArray[np.float64]:
     """Return what an estimator answers, if it is one number a data set."""
+    is_mixed = isinstance(data, Mapping)
+    described = describe(shapes_of(data)) if is_mixed else data.shape
+    num_datasets = len(next(iter(data.values()))) if is_mixed else len(data)
     try:
         answered = log_bf(data)
     except Exception as error:
         raise RuntimeError(
-            f"estimator {name!r} failed at data of shape {data.shape} ({type(error).__name__}: {error})."
+            f"estimator {name!r} failed at data of shape {described} ({type(error).__name__}: {error})."
         ) from error
     array = _checks.check_numeric_array(f"the answer of estimator {name!r}", answered).astype(np.float64)
-    if array.shape != (len(data),):
+    if array.shape != (num_datasets,):
         raise ValueError(
-            f"estimator {name!r} must return one log Bayes factor a data set, shape ({len(data)},); it returned "
+            f"estimator {name!r} must return one log Bayes factor a data set, shape ({num_datasets},); it returned "
             f"shape {array.shape}. Return natural logs, first model over second."
         )
     return array

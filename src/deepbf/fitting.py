@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 
 from numpy.typing import ArrayLike
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from deepbf import _checks, losses
 from deepbf.estimator import BayesFactor
 from deepbf.models import Model, ModelSet, SimulationError
-from deepbf.networks import NETWORKS, OBSERVATION_AXES, check_network, check_structure
+from deepbf.networks import NETWORKS, OBSERVATION_AXES, Structure, check_network, check_structure, peak_rate
 from deepbf.simulation import NumObsRange
 from deepbf.simulation.stream import check_executor
 from deepbf.training import Budget, TrainedEnsemble, schedule, train
@@ -28,7 +28,7 @@ class PartialFitError(SimulationError):
 def fit(
     models: Sequence[Model],
     *,
-    structure: str = "vector",
+    structure: str | Mapping[str, str] = "vector",
     num_obs: tuple[int, int] | None = None,
     prior_probs: ArrayLike | None = None,
     network: str = "auto",
@@ -53,11 +53,12 @@ def fit(
         exchangeable observations, scalars or vectors. "nested": axis 1 runs over exchangeable groups and axis 2 over
         the exchangeable observations of a group; simulators mask (`numpy.ma`) the observations that smaller groups
         lack, and whole groups that smaller data sets lack. "series": axis 1 runs over time, and order matters;
-        simulators mask what shorter series lack.
+        simulators mask what shorter series lack. A dict such as ``{"trials": "exchangeable", "age": "vector"}`` for
+        simulators that return a dict of arrays: the structure of each.
     num_obs
         The smallest and the largest number of observations, both included, to train one estimator for every number in
         between. Simulators then take it: ``simulator(rng, params, num_obs)``. By default each simulator draws as many
-        observations as it does.
+        observations as it does. Of a dict of arrays, those grow whose shape follows it.
     prior_probs
         One probability a model, for the posterior probabilities. Equal by default. Bayes factors do not depend on it.
     network
@@ -99,24 +100,24 @@ def fit(
     """
     started = time.monotonic()
     model_set = ModelSet.of(models, prior_probs)
-    structure = check_structure(structure)
-    network = check_network(network, structure)
+    laid_out = check_structure(structure)
+    network = check_network(network, laid_out)
     chosen_schedule, budget = check_plan(
-        schedule, NETWORKS[structure][network].peak_rate, seconds, steps, num_simulations, len(model_set)
+        schedule, peak_rate(laid_out, network), seconds, steps, num_simulations, len(model_set)
     )
     loss_fn = losses.by_name(loss)
-    num_obs_range = None if num_obs is None else check_num_obs(num_obs, model_set, structure, network)
+    num_obs_range = None if num_obs is None else check_num_obs(num_obs, model_set, laid_out, network)
     num_members = _checks.check_count("ensemble", ensemble)
     check_executor(executor, model_set.models)
     seed = _checks.check_seed("seed", seed)
 
     def as_estimator(trained: TrainedEnsemble) -> BayesFactor:
-        return BayesFactor(model_set.names, model_set.prior_probs, structure, network, trained, model_set.models)
+        return BayesFactor(model_set.names, model_set.prior_probs, laid_out, network, trained, model_set.models)
 
     try:
         trained = train(
             model_set,
-            structure=structure,
+            structure=laid_out,
             network=network,
             loss=loss_fn,
             schedule=chosen_schedule,
@@ -141,15 +142,16 @@ def fit(
     return as_estimator(trained)
 
 
-def check_num_obs(num_obs: tuple[int, int], model_set: ModelSet, structure: str, network: str) -> NumObsRange:
+def check_num_obs(num_obs: tuple[int, int], model_set: ModelSet, structure: Structure, network: str) -> NumObsRange:
     """Return the range of the number of observations, if structure, network and every simulator can do with one."""
     checked = NumObsRange.of(num_obs)
-    if OBSERVATION_AXES[structure] != 1:
+    structures = [structure] if isinstance(structure, str) else structure.values()
+    if not any(OBSERVATION_AXES[one] == 1 for one in structures):
         raise ValueError(
             f"num_obs needs data with one axis of observations, structure='exchangeable' or 'series'; received "
             f"structure={structure!r}. Leave num_obs out, or change the structure."
         )
-    if not NETWORKS[structure][network].any_num_obs:
+    if isinstance(structure, str) and not NETWORKS[structure][network].any_num_obs:
         able = [name for name, kind in NETWORKS[structure].items() if kind.any_num_obs]
         raise ValueError(
             f"network={network!r} reads a fixed number of observations; received num_obs={tuple(checked)}. "

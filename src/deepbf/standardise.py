@@ -40,6 +40,14 @@ class Standardiser:
         scale = _robust_scale(pooled, location)
         return cls(location, scale)
 
+    @classmethod
+    def joined(cls, parts: Sequence[Standardiser], shapes: Sequence[tuple[int, ...]]) -> Standardiser:
+        """Return one standardiser for arrays of these shapes, flattened side by side into one row."""
+        pairs = list(zip(parts, shapes, strict=True))
+        location = np.concatenate([np.broadcast_to(part.location, shape).ravel() for part, shape in pairs])
+        scale = np.concatenate([np.broadcast_to(part.scale, shape).ravel() for part, shape in pairs])
+        return cls(location, scale)
+
     def __call__(self, data: NDArray[np.generic]) -> NDArray[np.float32]:
         """Return the standardised data, same shape, float32, within +-1e15."""
         scaled = np.empty(data.shape, np.float32)

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from deepbf.cli import app
-from deepbf.cli.observed import read_csv, read_observed
+from deepbf.cli.observed import read_csv, read_groups, read_json, read_observed
 from deepbf.studies.example import OBSERVED_SEED, example_observed, example_study
 
 STUDY = """
@@ -158,3 +158,26 @@ def test_demo_prints_the_answer_next_to_the_exact_one(tmp_path: Path) -> None:
     assert abs(answer["log_bf"] - exact) < 4 * answer["error"] + 0.3
     assert answer["error"] < 1.0
     assert (tmp_path / "demo.deepbf").exists()
+
+
+def test_groups_from_a_table_with_one_observation_a_row(tmp_path: Path) -> None:
+    path = tmp_path / "groups.csv"
+    path.write_text("person,time\nanna,1.5\nben,2\nanna,2.5\n7,3\n")
+    found = [group.tolist() for group in read_groups(path)]
+    assert found == [[1.5, 2.5], [2.0], [3.0]]
+    path.write_text("anna 1 2\nben 3 4\nanna 5 6\n")
+    assert [group.tolist() for group in read_groups(path)] == [[[1.0, 2.0], [5.0, 6.0]], [[3.0, 4.0]]]
+    path.write_text("time\n1\n2\n")
+    with pytest.raises(ValueError, match="one column; for groups of observations, write the group in the first column"):
+        read_groups(path)
+    path.write_text("a,1\nb,x\n")
+    with pytest.raises(ValueError, match="data row 2: 'x' is not a number"):
+        read_groups(path)
+
+
+def test_json_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text("[1, 2")
+    with pytest.raises(ValueError, match="is not JSON"):
+        read_json(tmp_path / "x.json")
+    (tmp_path / "x.json").write_text("[[1, 2], [3]]")
+    assert read_json(tmp_path / "x.json") == [[1, 2], [3]]

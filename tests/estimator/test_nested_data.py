@@ -182,3 +182,43 @@ def test_an_estimator_names_the_argument_and_its_largest_data_set() -> None:
         estimator.compare([[1.0]] * 6)
     with pytest.raises(ValueError, match=r"observed must be one data set of shape \(5, 13\); received 2"):
         estimator.compare([[[1.0]], [[2.0]]])
+
+
+# Sizes that training did not have
+
+SIZES = ((2, 3), (2, 4))
+
+
+def test_fewer_groups_or_observations_than_in_training_are_refused() -> None:
+    assert_array_equal(padded_groups("data", [[1.0, 2.0], [3.0, 4.0]], SHAPE, SIZES).shape, (1, *SHAPE))
+    with pytest.raises(
+        ValueError, match="fewer groups than in training, 2 to 3: the first has 1"
+    ):
+        padded_groups("data", [[1.0, 2.0]], SHAPE, SIZES)
+    with pytest.raises(
+        ValueError, match="fewer observations in a group than in training, 2 to 4: the first has 1"
+    ):
+        padded_groups("data", [[[1.0, 2.0], [3.0, 4.0]], RAGGED], SHAPE, SIZES)
+
+
+def test_fewer_are_answered_if_asked_and_with_a_warning() -> None:
+    with pytest.warns(UserWarning, match="fewer groups than in training.*extrapolated: nothing vouches"):
+        found = padded_groups("data", [[1.0, 2.0]], SHAPE, SIZES, extrapolate=True)
+    assert_array_equal(found, as_array([[1.0, 2.0]])[None])
+
+
+def test_the_range_of_training_is_kept_with_the_estimator(tmp_path: Path) -> None:
+    def groups(rng: np.random.Generator, size: int) -> Any:
+        sizes = np.where(np.arange(3) < rng.integers(2, 3, (size, 1), endpoint=True), rng.integers(2, 5, (size, 3)), 0)
+        return np.ma.MaskedArray(rng.normal(size=(size, 3, 4)), mask=np.arange(4) >= sizes[:, :, None])
+
+    models = [deepbf.Model(name, simulator=groups) for name in ("first", "second")]
+    bf = deepbf.fit(models, structure="nested", steps=2, ensemble=2, seed=1, progress=False)
+    bf.save(tmp_path / "nested.deepbf")
+    for estimator in (bf, deepbf.load(tmp_path / "nested.deepbf")):
+        assert estimator.ensemble.sizes == {"": SIZES}
+        assert np.isfinite(estimator.log_bf([[1.0, 2.0], [3.0, 4.0]])).all()
+        with pytest.raises(ValueError, match="fewer groups than in training"):
+            estimator.compare([[1.0, 2.0]])
+        with pytest.warns(UserWarning, match="extrapolated"):
+            estimator.compare([[1.0, 2.0]], extrapolate=True)

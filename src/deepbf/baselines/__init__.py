@@ -13,6 +13,7 @@ from deepbf._lazy import lazy_names
 if TYPE_CHECKING:
     from deepbf.baselines.abc import abc_epsilon, abc_forest, abc_logistic, abc_ranked
     from deepbf.baselines.bridge_sampling import Evidence, bridge, bridge_evidence, warp_bridge
+    from deepbf.baselines.covariate import covariate_log_bf
     from deepbf.baselines.exact import exponential_log_bf, negbin_poisson_log_bf, normal_mean_log_bf
     from deepbf.baselines.importance_sampling import importance
     from deepbf.baselines.integration import integrate
@@ -47,6 +48,7 @@ __all__ = [
     "ar_ma_log_bf",
     "bridge",
     "bridge_evidence",
+    "covariate_log_bf",
     "exponential_log_bf",
     "importance",
     "integrate",
@@ -70,6 +72,7 @@ _HOMES = {
     "ar_ma_log_bf": "linear_series",
     "bridge": "bridge_sampling",
     "bridge_evidence": "bridge_sampling",
+    "covariate_log_bf": "covariate",
     "exponential_log_bf": "exact",
     "importance": "importance_sampling",
     "integrate": "integration",

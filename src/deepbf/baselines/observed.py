@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -36,7 +38,14 @@ def check_observed(model_set: ModelSet, observed: ArrayLike, *, seed: int) -> ND
 
 def simulated_shape(model_set: ModelSet, *, seed: int) -> tuple[int, ...]:
     """Return the shape of one data set, the same from all models."""
-    shapes = [model.simulate(NUM_TRIED, seed).data.shape[1:] for model in model_set.models]
+    drawn = [model.simulate(NUM_TRIED, seed).data for model in model_set.models]
+    for model, data in zip(model_set.models, drawn, strict=True):
+        if isinstance(data, Mapping):
+            raise TypeError(
+                f"baselines compare data sets of one array; model {model.name!r} simulates a dict of "
+                f"{', '.join(data)}. Pass models whose simulators join them into one array, or summarise them."
+            )
+    shapes = [data.shape[1:] for data in drawn]
     for model, shape in zip(model_set.models, shapes, strict=True):
         if shape != shapes[0]:
             raise ValueError(

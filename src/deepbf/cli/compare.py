@@ -10,7 +10,7 @@ import typer
 
 def compare(
     estimator: Path = typer.Argument(help="A file written by deepbf fit."),
-    observed: Path = typer.Argument(help="The observed data: CSV (one observation a row) or .npy."),
+    observed: Path = typer.Argument(help="The observed data: CSV (one observation a row), .npy, JSON or .npz."),
     prior_probs: str | None = typer.Option(
         None, help="Prior probabilities of the models in order, such as 0.2,0.8. Default: those of the fit."
     ),
@@ -19,10 +19,10 @@ def compare(
 ) -> None:
     """Say which model the observed data favour, how strongly, and how sure that is."""
     import deepbf
-    from deepbf.cli.observed import read_observed
+    from deepbf.cli.observed import read_for
 
     bf = deepbf.load(estimator)
-    data = read_observed(observed, bf.data_shape, any_num_obs=bf.num_obs is not None)
+    data = read_for(bf, observed)
     answer = bf.compare(
         data, prior_probs=None if prior_probs is None else parse_probs(prior_probs), extrapolate=extrapolate
     )

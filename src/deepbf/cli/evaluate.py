@@ -47,7 +47,7 @@ def evaluate(
     """
     import deepbf
     from deepbf.cli.compare import parse_probs
-    from deepbf.cli.observed import read_observed
+    from deepbf.cli.observed import read_for
 
     loaded = {name: deepbf.load(path) for name, path in named_files(estimators).items()}
     first_estimator = next(iter(loaded.values()))
@@ -56,11 +56,7 @@ def evaluate(
     for bf in loaded.values():
         bf.check_models(models)
     pair = chosen_pair(first_estimator.names, model, over)
-    data = (
-        None
-        if observed is None
-        else read_observed(observed, first_estimator.data_shape, any_num_obs=first_estimator.num_obs is not None)
-    )
+    data = None if observed is None else read_for(first_estimator, observed)
     for bf in loaded.values():
         num_obs = bf.evaluated_num_obs(num_obs, data)
     prior = first_estimator.prior_probs if prior_probs is None else parse_probs(prior_probs)
@@ -94,7 +90,9 @@ def evaluate(
 
 def ask(bf: Any, model: int, over: int, data: Any) -> Any:
     """Return an estimator's log Bayes factors, one pair of models fixed."""
-    return bf.log_bf(data, model, over)
+    from deepbf.models.simulated_data import masked_where_absent
+
+    return bf.log_bf(masked_where_absent(data), model, over)
 
 
 def named_files(paths: Sequence[Path]) -> dict[str, Path]:

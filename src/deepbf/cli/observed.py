@@ -3,10 +3,59 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from deepbf.estimator import BayesFactor
+
+
+def read_for(bf: BayesFactor, path: Path) -> Any:
+    """Return one data set for this estimator, from a file of a kind that can hold it."""
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}. Pass the observed data as CSV, JSON, .npy or .npz.")
+    if path.suffix == ".json":
+        return read_json(path)
+    if path.suffix == ".npz":
+        with np.load(path, allow_pickle=False) as arrays:
+            return dict(arrays)
+    if isinstance(bf.data_shape, dict):
+        raise ValueError(
+            f"{path} holds one array; the estimator was trained on several: {', '.join(bf.data_shape)}. Pass them by "
+            'name, as .npz or JSON, such as {"trials": [1.5, 0.2], "age": 34}.'
+        )
+    if bf.structure == "nested" and path.suffix != ".npy":
+        return read_groups(path)
+    return read_observed(path, bf.data_shape, any_num_obs=bf.num_obs is not None)
+
+
+def read_json(path: Path) -> Any:
+    """Return numbers, lists of them of any lengths, or a dict of those."""
+    try:
+        return json.loads(path.read_text())
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"{path} is not JSON ({error}). Pass a list of numbers, of lists, or an object of those."
+        ) from error
+
+
+def read_groups(path: Path) -> list[NDArray[np.float64]]:
+    """Return the groups in a text file with one observation a row, whose first column says which group it is of."""
+    rows = read_rows(path)
+    if len(rows[0]) < 2:
+        raise ValueError(
+            f"{path} has one column; for groups of observations, write the group in the first column and the "
+            "observation in the others, one row an observation. Or pass JSON, a list of groups."
+        )
+    groups: dict[str, list[list[float]]] = {}
+    for number, row in enumerate(rows, start=1):
+        groups.setdefault(row[0].strip(), []).append(numbers_in(path, number, row[1:]))
+    arrays = [np.array(group) for group in groups.values()]
+    return [array[:, 0] if array.shape[1] == 1 else array for array in arrays]
 
 
 def read_observed(path: Path, data_shape: tuple[int, ...], *, any_num_obs: bool = False) -> NDArray[np.generic]:
@@ -15,8 +64,6 @@ def read_observed(path: Path, data_shape: tuple[int, ...], *, any_num_obs: bool 
     A CSV holds one observation a row, with an optional header; a single row or column may also hold a vector. With
     `any_num_obs`, there may be any number of observations.
     """
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}. Pass the observed data as CSV or .npy.")
     array = np.load(path, allow_pickle=False) if path.suffix == ".npy" else read_csv(path)
     if any_num_obs:
         if len(data_shape) == 1 and 1 in array.shape:
@@ -34,24 +81,35 @@ def read_observed(path: Path, data_shape: tuple[int, ...], *, any_num_obs: bool 
 
 def read_csv(path: Path) -> NDArray[np.float64]:
     """Return the numbers in a text file, shape (rows, columns); commas, semicolons, tabs or spaces between them."""
+    return np.array([numbers_in(path, number, row) for number, row in enumerate(read_rows(path), start=1)])
+
+
+def read_rows(path: Path) -> list[list[str]]:
+    """Return the cells of a text file below its header, if it has one, in equally long rows."""
     lines = [line for line in path.read_text().splitlines() if line.strip()]
     if not lines:
         raise ValueError(f"{path} is empty. Pass a file with one observation a row.")
     delimiter = next((mark for mark in ",;\t" if mark in lines[0]), " ")
     rows = [[cell for cell in row if cell.strip()] for row in csv.reader(lines, delimiter=delimiter)]
-    if not all(_is_number(cell) for cell in rows[0]):
+    # The last cell, since a first one may name a group.
+    if not _is_number(rows[0][-1]):
         rows = rows[1:]
     if not rows:
         raise ValueError(f"{path} has a header and no numbers. Pass a file with one observation a row.")
     for number, row in enumerate(rows, start=1):
-        for cell in row:
-            if not _is_number(cell):
-                raise ValueError(f"{path}, data row {number}: {cell!r} is not a number. Remove or replace it.")
         if len(row) != len(rows[0]):
             raise ValueError(
                 f"{path}, data row {number} has {len(row)} values, the first {len(rows[0])}. Make rows equally long."
             )
-    return np.array([[float(cell) for cell in row] for row in rows])
+    return rows
+
+
+def numbers_in(path: Path, number: int, cells: list[str]) -> list[float]:
+    """Return the cells of a row as numbers."""
+    for cell in cells:
+        if not _is_number(cell):
+            raise ValueError(f"{path}, data row {number}: {cell!r} is not a number. Remove or replace it.")
+    return [float(cell) for cell in cells]
 
 
 def _is_number(cell: str) -> bool:

@@ -43,7 +43,7 @@ def read_study(path: Path) -> StudyFile:
     return StudyFile(defined["models"], settings, defined.get("exact_log_bf"))
 
 
-def find_study(wanted: str | None, estimator: Path, data_shape: tuple[int, ...]) -> tuple[StudyFile, str]:
+def find_study(wanted: str | None, estimator: Path, data_shape: Any) -> tuple[StudyFile, str]:
     """Return the study to simulate from, and where it was found: a file, a name, or the file beside the estimator."""
     from deepbf import studies
 
@@ -57,7 +57,8 @@ def find_study(wanted: str | None, estimator: Path, data_shape: tuple[int, ...])
         return read_study(beside), str(beside)
     if wanted in studies.names() and not Path(wanted).is_file():
         study = studies.load(wanted)
-        if data_shape and study.models[0].simulate(1, seed=0).data.shape[1:] != data_shape:
+        is_array = isinstance(study.structure, str) and isinstance(data_shape, tuple)
+        if is_array and data_shape and study.models[0].simulate(1, seed=0).data.shape[1:] != data_shape:
             study = studies.load(wanted, num_obs=data_shape[0])
         return StudyFile(study.models, {}, study.exact_log_bf), f"the ready-made study {wanted}"
     return read_study(Path(wanted)), wanted

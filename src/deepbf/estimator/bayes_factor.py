@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
@@ -16,19 +16,23 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student_t
 
 from deepbf import _checks
+from deepbf._mixed import describe, shapes_of
 from deepbf._numerics import log_evidence, log_posterior_probs, log_ratio
 from deepbf.answer import Answer, TailArea
-from deepbf.estimator.nested_data import padded_groups, refuse_ragged
+from deepbf.estimator.observed_data import check_data
 from deepbf.estimator.path import LogBfPath, growing_data
-from deepbf.estimator.sized_data import padded_sets
 from deepbf.evaluation.tail_areas import surprise
 from deepbf.models import Model, ModelSet
+from deepbf.models.simulated_data import masked_where_absent
+from deepbf.networks import Structure
 from deepbf.networks.ensemble import compile_evaluation, ensemble_log_odds, in_batches
 from deepbf.training import TrainedEnsemble, TrainingRecord
-from deepbf.training.pilot import count_present
+from deepbf.training.structured import count_present
 
-# One data set, or many along a leading axis; or a list of data sets of different lengths.
-Data = ArrayLike | Sequence[ArrayLike]
+# Of one array, or of several by name.
+DataShape = tuple[int, ...] | dict[str, tuple[int, ...]]
+# One data set, or many along a leading axis; a list of data sets of different lengths; dicts of such for mixed data.
+Data = ArrayLike | Sequence[ArrayLike] | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 if TYPE_CHECKING:
     from deepbf.evaluating import LogBf
@@ -72,15 +76,16 @@ class BayesFactor:
 
     names: tuple[str, ...]
     prior_probs: NDArray[np.float64]
-    structure: str
+    structure: Structure
     network: str
     ensemble: TrainedEnsemble
     models: tuple[Model, ...] | None = field(default=None, repr=False, compare=False)
 
     @property
-    def data_shape(self) -> tuple[int, ...]:
-        """The shape of one data set."""
-        return self.ensemble.data_shape
+    def data_shape(self) -> DataShape:
+        """The shape of one data set; of mixed data, those of its arrays by name."""
+        form = self.ensemble.form
+        return self.ensemble.data_shape if form is None else form.shapes
 
     @property
     def record(self) -> TrainingRecord:
@@ -163,7 +168,7 @@ class BayesFactor:
             names=self.names,
             prior_probs=tuple(prior.tolist()),
             posterior_probs=tuple(np.exp(log_posterior_probs(mean_evidence, np.log(prior))).tolist()),
-            surprise=self._surprise(float(members.mean()), first, second, int(count_present(data)[0])),
+            surprise=self._surprise(float(members.mean()), first, second, self._count_observations(data)),
             warnings=self._warnings(members, error),
         )
 
@@ -196,7 +201,7 @@ class BayesFactor:
         *,
         models: Sequence[Model] | None = None,
         exact: LogBf | None = None,
-        observed: ArrayLike | None = None,
+        observed: Data | None = None,
         num_obs: int | None = None,
         model: int | str = 0,
         over: int | str = 1,
@@ -235,14 +240,15 @@ class BayesFactor:
         if first == second:
             raise ValueError(f"model and over must differ; both are {self.names[first]!r}.")
         num_obs = self.evaluated_num_obs(num_obs, observed)
-        if observed is not None and self.structure == "nested":
-            observed = self._check_data("observed", observed)[0]
+        if observed is not None and num_obs is None and self.ensemble.form is None:
+            # As simulators pad it, so that the toolkit finds the shape that it expects.
+            observed = np.asarray(self._check_data("observed", observed)[0])
         checked = self.check_models(models)
         pair = [checked[k] for k in (first, second)]
         prior = self._prior(prior_probs)[[first, second]]
         return evaluate(
             pair,
-            {"deepbf": lambda data: self.log_bf(data, first, second)},
+            {"deepbf": lambda data: self.log_bf(masked_where_absent(data), first, second)},
             exact=exact,
             observed=observed,
             num_obs=num_obs,
@@ -255,7 +261,7 @@ class BayesFactor:
         )
 
     def path(
-        self, observed: ArrayLike, model: int | str = 0, over: int | str = 1, *, extrapolate: bool = False
+        self, observed: Data, model: int | str = 0, over: int | str = 1, *, extrapolate: bool = False
     ) -> LogBfPath:
         """Return the log Bayes factor of the first observations of a data set, for each number of them in the range.
 
@@ -266,7 +272,7 @@ class BayesFactor:
         if len(data) != 1:
             raise ValueError(f"observed must be one data set; received {len(data)}. Pass one of them.")
         first, second = self._model_index("model", model), self._model_index("over", over)
-        numbers, growing = growing_data(data[0], fewest, int(count_present(data)[0]))
+        numbers, growing = growing_data(data, fewest, self._count_observations(data), self.ensemble.form)
         members = log_ratio(self._log_odds(growing), first, second)
         error = members.std(axis=0, ddof=1) if len(members) > 1 else None
         return LogBfPath(numbers, members.mean(axis=0), error, self.names[first], self.names[second])
@@ -322,22 +328,22 @@ class BayesFactor:
         return design_from(log_bf, names=[self.names[first], self.names[second]], threshold=threshold, power=power)
 
     def _need_range(self, what: str) -> tuple[int, int]:
-        if self.num_obs is None:
+        if self.num_obs is None or not self.ensemble.num_obs_asked:
             raise ValueError(
                 f"{what} needs an estimator for a range of sample sizes; this one is for data of shape "
                 f"{self.data_shape}. Fit with num_obs=(fewest, most)."
             )
         return self.num_obs
 
-    def evaluated_num_obs(self, num_obs: int | None, observed: ArrayLike | None) -> int | None:
+    def evaluated_num_obs(self, num_obs: int | None, observed: Data | None) -> int | None:
         """Return how many observations to simulate, if the estimator leaves that open."""
         data = None if observed is None else self._check_data("observed", observed)
-        if self.num_obs is None:
+        if self.num_obs is None or not self.ensemble.num_obs_asked:
             if num_obs is not None:
                 raise ValueError(f"num_obs cannot be chosen: this estimator is for data of shape {self.data_shape}.")
             return None
         if num_obs is None and data is not None:
-            return int(count_present(data)[0])
+            return self._count_observations(data)
         low, high = self.num_obs
         if num_obs is None or not low <= _checks.check_count("num_obs", num_obs) <= high:
             raise ValueError(
@@ -361,10 +367,11 @@ class BayesFactor:
                 f"models must be those of the fit, in its order: {', '.join(self.names)}; "
                 f"received {', '.join(given.names)}."
             )
+        most = None if self.num_obs is None or not self.ensemble.num_obs_asked else self.num_obs[1]
         for model in given.models:
-            if self.num_obs is not None:
+            if most is not None:
                 model.check_takes_num_obs()
-            shape = model.simulate(1, seed=0, num_obs=None if self.num_obs is None else self.num_obs[1]).data.shape[1:]
+            shape = shape_of(model.simulate(1, seed=0, num_obs=most).data)
             if shape != self.data_shape:
                 raise ValueError(
                     f"models must simulate data sets of shape {self.data_shape}, as in the fit; {model.name} simulates "
@@ -380,15 +387,25 @@ class BayesFactor:
 
     def __repr__(self) -> str:
         return (
-            f"BayesFactor({' against '.join(self.names)}; {self.structure} data {self._written_shape()}; "
+            f"BayesFactor({' against '.join(self.names)}; {self._written_structure()} data {self._written_shape()}; "
             f"{self.num_members} x {self.network}; {self.record.num_simulations:,} simulations, "
             f"{self.record.seconds:.0f} s, held-out loss {self.record.held_out_loss:.4f})"
         )
 
+    def _written_structure(self) -> str:
+        return self.structure if isinstance(self.structure, str) else "mixed"
+
+    def _count_observations(self, data: NDArray[np.generic]) -> int:
+        """Return how many observations the first data set has."""
+        return int(count_present(self.ensemble.sized(data[:1]))[0])
+
     def _written_shape(self) -> str:
+        if self.ensemble.form is not None:
+            range_of = "" if self.num_obs is None else f", {self.num_obs[0]} to {self.num_obs[1]} observations"
+            return f"of {describe(self.ensemble.form.shapes)}{range_of}"
         if self.num_obs is None:
             return f"of shape {self.data_shape}"
-        of_each = f" of shape {self.data_shape[1:]}" if self.data_shape[1:] else ""
+        of_each = f" of shape {self.ensemble.data_shape[1:]}" if self.ensemble.data_shape[1:] else ""
         return f"of {self.num_obs[0]} to {self.num_obs[1]} observations{of_each}"
 
     def _log_odds(self, data: NDArray[np.generic]) -> NDArray[np.float32]:
@@ -405,27 +422,8 @@ class BayesFactor:
         return compile_evaluation(lambda data: ensemble_log_odds(networks, preparation(data)))
 
     def _check_data(self, argument: str, data: Data, extrapolate: bool = False) -> NDArray[np.generic]:
-        """Return the data with a leading batch axis, after checking shape and finiteness."""
-        if self.num_obs is not None:
-            return padded_sets(argument, data, self.data_shape, self.num_obs, extrapolate=extrapolate)
-        if self.structure == "nested":
-            return padded_groups(argument, data, self.data_shape)
-        refuse_ragged(argument, data, self.structure, self.data_shape)
-        array = _checks.check_numeric_array(argument, data)
-        if array.shape == self.data_shape:
-            array = array[None]
-        if array.ndim == 0 or array.shape[1:] != self.data_shape:
-            raise ValueError(
-                f"{argument} has shape {array.shape}; this estimator was trained on data sets of shape "
-                f"{self.data_shape}. Pass one such data set, or many with shape (batch, {_written(self.data_shape)})."
-            )
-        nonfinite = _checks.describe_nonfinite(array)
-        if nonfinite is not None:
-            raise ValueError(
-                f"{argument} has {nonfinite} (leading axis: data sets). "
-                "Remove or impute missing values the way the simulators would produce them."
-            )
-        return array
+        """Return the data with a leading batch axis, as the ensemble reads them, after checking all of them."""
+        return check_data(argument, data, self.structure, self.ensemble, extrapolate=extrapolate)
 
     def _model_index(self, argument: str, model: int | str) -> int:
         if isinstance(model, str):
@@ -464,6 +462,11 @@ class BayesFactor:
         return tuple(said)
 
 
+def shape_of(data: Any) -> DataShape:
+    """Return the shape of one data set of simulated data."""
+    return shapes_of(data) if isinstance(data, Mapping) else data.shape[1:]
+
+
 def spread_of(members: NDArray[np.float64]) -> tuple[float | None, tuple[float, float] | None]:
     """Return the members' spread as a standard error, and the 95% interval about their mean."""
     if len(members) < 2:
@@ -472,7 +475,3 @@ def spread_of(members: NDArray[np.float64]) -> tuple[float | None, tuple[float, 
     half_width = float(student_t.ppf(0.975, len(members) - 1)) * error
     mean = float(members.mean())
     return error, (mean - half_width, mean + half_width)
-
-
-def _written(shape: tuple[int, ...]) -> str:
-    return ", ".join(str(size) for size in shape)

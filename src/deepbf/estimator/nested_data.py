@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,13 +10,51 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepbf import _checks
-from deepbf.models.model import with_nan_for_absent
+from deepbf.models.simulated_data import with_nan_for_absent
+from deepbf.training.structured import Sizes, count_present
 
 ADVICE = "Leave missing observations out of their group, if that they are missing tells nothing."
 Shape = tuple[int, ...]
 
 
-def padded_groups(argument: str, data: Any, data_shape: Shape) -> NDArray[np.float64]:
+def padded_groups(
+    argument: str, data: Any, data_shape: Shape, sizes: Sizes = (), *, extrapolate: bool = False
+) -> NDArray[np.float64]:
+    """Return data sets along a leading axis, filled up with nan to the most groups and observations of the fit.
+
+    `sizes` has the fewest and the most groups, and observations of a group, in training; data sets with fewer are
+    refused, or answered with a warning if `extrapolate`.
+    """
+    padded = pad_groups(argument, data, data_shape)
+    if sizes and len(padded):
+        check_fewest(argument, padded, sizes, extrapolate=extrapolate)
+    return padded
+
+
+def check_fewest(argument: str, padded: NDArray[np.float64], sizes: Sizes, *, extrapolate: bool) -> None:
+    """Raise, or warn if wanted, where a data set has fewer groups, or a smaller group, than any in training."""
+    per_group = count_present(padded.reshape(-1, *padded.shape[2:])).reshape(padded.shape[:2])
+    num_groups = (per_group > 0).sum(axis=1)
+    smallest = np.where(per_group > 0, per_group, padded.shape[2]).min(axis=1)
+    for found, (fewest, most), what in (
+        (num_groups, sizes[0], "groups"),
+        (smallest, sizes[1], "observations in a group"),
+    ):
+        outside = np.flatnonzero(found < fewest)
+        if not len(outside):
+            continue
+        said = (
+            f"{argument} has {len(outside)} of {len(padded)} data sets with fewer {what} than in training, {fewest} to "
+            f"{most}: the first has {found[outside[0]]}"
+        )
+        if not extrapolate:
+            raise ValueError(
+                f"{said}. Fit again with simulators that draw as few, or pass extrapolate=True to go beyond training."
+            )
+        warnings.warn(f"{said}. The answer is extrapolated: nothing vouches for it.", stacklevel=6)
+
+
+def pad_groups(argument: str, data: Any, data_shape: Shape) -> NDArray[np.float64]:
     """Return data sets along a leading axis, filled up with nan to the most groups and observations of the fit.
 
     `data` is one data set or many. A data set is a list of groups of any lengths, or an array of the fitted number of
@@ -110,7 +149,7 @@ def _pad_lists(argument: str, data: Sequence[Any], data_shape: Shape) -> NDArray
 def _pad_one(name: str, groups: Any, data_shape: Shape) -> NDArray[np.float64]:
     """Return one data set, given as groups, filled up with nan."""
     if np.ma.isMaskedArray(groups) or _is_array(groups):
-        return padded_groups(name, groups, data_shape)[0]
+        return pad_groups(name, groups, data_shape)[0]
     if not hasattr(groups, "__len__") or len(groups) == 0:
         raise ValueError(f"{name} has no groups. A data set needs at least one group with one observation.")
     arrays = [_check_group(f"{name}[{index}]", group, data_shape) for index, group in enumerate(groups)]

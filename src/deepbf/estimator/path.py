@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from deepbf._mixed import MixedForm
 from deepbf.answer import write_odds
 
 MOST_ROWS_PRINTED = 24
@@ -53,8 +54,23 @@ class LogBfPath:
         return "\n".join(lines)
 
 
-def growing_data(data: NDArray[np.generic], fewest: int, number: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Return the numbers from `fewest` to `number`, and one data set for each, of which the rest has yet to arrive."""
+def growing_data(
+    data: NDArray[np.generic], fewest: int, number: int, form: MixedForm | None
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Return the numbers from `fewest` to `number`, and one data set for each, of which the rest has yet to arrive.
+
+    `data` holds one data set along its leading axis. Of mixed data, the arrays that do not grow are there from the
+    start.
+    """
     numbers = np.arange(fewest, number + 1)
-    arrived = np.arange(len(data)) < numbers[:, None]
-    return numbers, np.where(arrived.reshape(*arrived.shape, *([1] * (data.ndim - 1))), data, np.nan)
+    if form is None:
+        return numbers, _first_ones(data, numbers)
+    arrays = form.unpack(data)
+    growing = {part.name for part in form.parts if part.grows}
+    repeated = {name: np.repeat(array, len(numbers), axis=0) for name, array in arrays.items() if name not in growing}
+    return numbers, form.pack({name: _first_ones(arrays[name], numbers) for name in growing} | repeated)
+
+
+def _first_ones(data: NDArray[np.generic], numbers: NDArray[np.intp]) -> NDArray[np.float64]:
+    arrived = np.arange(data.shape[1]) < numbers[:, None]
+    return np.where(arrived.reshape(*arrived.shape, *([1] * (data.ndim - 2))), data, np.nan)

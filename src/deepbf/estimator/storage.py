@@ -22,12 +22,22 @@ from safetensors.numpy import save as to_bytes
 
 from deepbf import _checks
 from deepbf._files import write_whole
+from deepbf._mixed import MixedForm, Part
 from deepbf._version import __version__
 from deepbf.estimator.bayes_factor import BayesFactor
-from deepbf.networks import NETWORKS, OBSERVATION_AXES, AbstractNetwork, AbstractPreparation, InputLayout
+from deepbf.networks import (
+    OBSERVATION_AXES,
+    AbstractNetwork,
+    AbstractPreparation,
+    InputLayout,
+    Structure,
+    check_structure,
+    network_kind,
+)
 from deepbf.networks.ensemble import blank_ensemble
 from deepbf.networks.group_summary import GroupSummary
 from deepbf.networks.histogram import SoftHistogram
+from deepbf.networks.mixed import MixedSummary
 from deepbf.networks.multiscale import MultiScale
 from deepbf.networks.nested_summary import NestedSummary
 from deepbf.networks.preparation import ScaledVector, SquashedSet, SquashedVector
@@ -54,6 +64,7 @@ PARTS: dict[str, type[eqx.Module]] = {
         SeriesFeatures,
         SoftHistogram,
         MultiScale,
+        MixedSummary,
     )
 }
 
@@ -79,7 +90,11 @@ def save(estimator: BayesFactor, path: str | os.PathLike[str]) -> None:
         "record": dataclasses.asdict(ensemble.record),
         "has_reference": ensemble.reference is not None,
         "num_obs": None if ensemble.num_obs is None else list(ensemble.num_obs),
+        "num_obs_asked": ensemble.num_obs_asked,
+        "sizes": dict(ensemble.sizes),
     }
+    if ensemble.form is not None:
+        header["form"] = dataclasses.asdict(ensemble.form)["parts"]
     arrays |= named_leaves(ensemble.networks)
     if ensemble.reference is not None:
         arrays["reference"] = ensemble.reference
@@ -144,13 +159,15 @@ def read_file(path: Path) -> tuple[Mapping[str, str], Arrays]:
 
 def rebuild(header: Mapping[str, Any], arrays: Arrays) -> BayesFactor:
     """Return the estimator from its header and arrays."""
-    kind = NETWORKS[header["structure"]][header["network"]]
+    structure = check_structure(header["structure"])
+    form = read_form(header, structure)
+    kind = network_kind(structure, header["network"], form)
     layout = InputLayout(**header["layout"])
     preparation = build_part(header["preparation"], arrays)
     if not isinstance(preparation, AbstractPreparation):
         raise TypeError(f"{type(preparation).__name__} does not prepare data")
     standardiser = Standardiser(arrays["standardiser.location"], arrays["standardiser.scale"])
-    num_axes = OBSERVATION_AXES[header["structure"]]
+    num_axes = OBSERVATION_AXES[structure] if isinstance(structure, str) else 0
     check_shapes(standardiser, preparation, layout, tuple(header["data_shape"]), num_axes)
     ensemble = TrainedEnsemble(
         standardiser=standardiser,
@@ -161,11 +178,14 @@ def rebuild(header: Mapping[str, Any], arrays: Arrays) -> BayesFactor:
         reference=read_reference(header, arrays),
         reference_num_obs=read_reference_num_obs(header, arrays),
         num_obs=read_num_obs(header),
+        num_obs_asked=bool(header["num_obs_asked"]),
+        sizes={name: tuple((int(low), int(high)) for low, high in sizes) for name, sizes in header["sizes"].items()},
+        form=form,
     )
     return BayesFactor(
         names=tuple(header["names"]),
         prior_probs=_checks.check_probs("prior_probs", header["prior_probs"], header["names"]),
-        structure=header["structure"],
+        structure=structure,
         network=header["network"],
         ensemble=ensemble,
     )
@@ -188,6 +208,16 @@ def check_shapes(
     prepared = eqx.filter_eval_shape(preparation, jax.ShapeDtypeStruct((7, *data_shape), jnp.float32))
     if prepared.shape != (7, layout.width):
         raise ValueError(f"the preparation makes {prepared.shape[1:]} columns, the networks read {layout.width}")
+
+
+def read_form(header: Mapping[str, Any], structure: Structure) -> MixedForm | None:
+    """Return how mixed data are packed."""
+    if isinstance(structure, str):
+        return None
+    form = MixedForm(tuple(Part(part["name"], tuple(part["shape"]), part["grows"]) for part in header["form"]))
+    if sorted(form.names) != sorted(structure) or sorted(header["sizes"]) != sorted(structure):
+        raise ValueError(f"the arrays {', '.join(form.names)} do not have the structures {structure}")
+    return form
 
 
 def read_reference(header: Mapping[str, Any], arrays: Arrays) -> NDArray[np.float32] | None:
@@ -222,6 +252,9 @@ def describe_part(part: eqx.Module, name: str, arrays: Arrays) -> dict[str, Any]
         value = getattr(part, item.name)
         if isinstance(value, eqx.Module):
             described[item.name] = describe_part(value, f"{name}.{item.name}", arrays)
+        elif isinstance(value, tuple) and value and isinstance(value[0], eqx.Module):
+            parts = [describe_part(part, f"{name}.{item.name}.{k}", arrays) for k, part in enumerate(value)]
+            described[item.name] = {"parts": parts}
         elif isinstance(value, jax.Array):
             arrays[f"{name}.{item.name}"] = np.asarray(value)
             described[item.name] = {"array": f"{name}.{item.name}"}
@@ -238,11 +271,18 @@ def build_part(described: Mapping[str, Any], arrays: Arrays) -> eqx.Module:
             continue
         if "kind" in item:
             values[name] = build_part(item, arrays)
+        elif "parts" in item:
+            values[name] = tuple(build_part(part, arrays) for part in item["parts"])
         elif "array" in item:
             values[name] = jnp.asarray(arrays[item["array"]])
         else:
-            values[name] = tuple(item["value"]) if isinstance(item["value"], list) else item["value"]
+            values[name] = as_tuples(item["value"])
     return PARTS[described["kind"]](**values)
+
+
+def as_tuples(value: Any) -> Any:
+    """Return the value with tuples in place of lists, which is what they were before JSON."""
+    return tuple(as_tuples(one) for one in value) if isinstance(value, list) else value
 
 
 def named_leaves(networks: AbstractNetwork) -> Arrays:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepbf import _checks
+from deepbf.models.simulated_data import Data, as_checked, problem_with_data
 from deepbf.models.transform import check_transform
 
 Params = NDArray[np.generic] | Mapping[str, NDArray[np.generic]] | None
@@ -22,7 +23,7 @@ class Simulations(NamedTuple):
     """Parameters and data sets drawn from one model, matched along their leading axes."""
 
     params: Params
-    data: NDArray[np.generic]
+    data: Data
 
 
 class Call(NamedTuple):
@@ -46,8 +47,9 @@ class Model:
     name
         What answers and plots call this model.
     simulator
-        ``simulator(rng, params)`` returns an array with one data set per leading index. ``rng`` is a
-        `numpy.random.Generator`; draw every random number from it. Without a prior: ``simulator(rng, size)``.
+        ``simulator(rng, params)`` returns an array with one data set per leading index, or a dict of such arrays.
+        ``rng`` is a `numpy.random.Generator`; draw every random number from it. Without a prior:
+        ``simulator(rng, size)``.
         For a range of sample sizes, ``simulator(rng, params, num_obs)`` draws data sets of `num_obs` observations.
         Observations that are not there, such as trials beyond the last of a shorter group, are masked in a
         `numpy.ma.MaskedArray`.
@@ -141,16 +143,16 @@ class Model:
             )
         return array
 
-    def _draw_data(self, rng: np.random.Generator, params: Params, call: Call) -> NDArray[np.generic]:
+    def _draw_data(self, rng: np.random.Generator, params: Params, call: Call) -> Data:
         try:
             arguments = (call.size if self.prior is None else params,)
             drawn = self.simulator(rng, *arguments, *(() if call.num_obs is None else (call.num_obs,)))
         except Exception as error:
             raise self._failure(f"its simulator raised {_describe(error)}", call) from error
-        problem = _problem_with_data(drawn, call)
+        problem = problem_with_data(drawn, call.size, call.num_obs)
         if problem is not None:
             raise self._failure(f"its simulator {problem}", call)
-        return with_nan_for_absent(drawn) if np.ma.isMaskedArray(drawn) else np.asarray(drawn)
+        return as_checked(drawn)
 
     def _failure(self, what: str, call: Call) -> SimulationError:
         written_seed = write_seed(call.seed)
@@ -159,11 +161,6 @@ class Model:
             f"Model {self.name!r} failed with seed {written_seed}: {what}. "
             f"Reproduce it with: model.simulate({call.size}, seed={written_seed}{num_obs})"
         )
-
-
-def with_nan_for_absent(masked: Any) -> NDArray[np.float64]:
-    """Return a masked array as floats, nan where it is masked: the one mark of absence behind the public edge."""
-    return np.ma.filled(np.ma.asarray(masked).astype(np.float64), np.nan)
 
 
 def fresh_seed(seed: Seed) -> np.random.SeedSequence:
@@ -184,28 +181,3 @@ def write_seed(seed: Seed) -> str:
 
 def _describe(error: Exception) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-
-
-def _problem_with_data(drawn: object, call: Call) -> str | None:
-    """Return what is wrong with a simulator's output as the end of a sentence, or None."""
-    if drawn is None:
-        return "returned None; return an array with one data set per leading index"
-    try:
-        data = np.asarray(drawn)
-    except ValueError as error:
-        return f"returned {type(drawn).__name__}, which is not one array ({error}); return equally shaped data sets"
-    if data.dtype.kind not in "biuf":
-        return f"returned an array of dtype {data.dtype}; return real numbers"
-    if data.ndim == 0:
-        return f"returned a single number ({drawn!r}); return an array with leading axis {call.size}"
-    if data.shape[0] != call.size:
-        return f"returned an array of shape {data.shape}; the leading axis must be {call.size}, one entry a data set"
-    if data.size == 0:
-        return f"returned an empty array of shape {data.shape}; every data set needs at least one value"
-    if call.num_obs is not None and (data.ndim < 2 or data.shape[1] != call.num_obs):
-        return f"returned an array of shape {data.shape} for num_obs={call.num_obs}; axis 1 must be {call.num_obs} long"
-    if np.ma.isMaskedArray(drawn):
-        # What is masked is not there; what lies under the mask is of no account.
-        data = np.where(np.ma.getmaskarray(drawn), 0, data)
-    nonfinite = _checks.describe_nonfinite(data)
-    return None if nonfinite is None else f"returned {nonfinite}; return finite numbers only"

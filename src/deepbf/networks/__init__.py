@@ -1,7 +1,16 @@
 """Networks: from prepared data sets to log odds, for vectors, sets and series."""
 
 from deepbf.networks.base import AbstractNetwork, AbstractPreparation, InputLayout
-from deepbf.networks.registry import NETWORKS, OBSERVATION_AXES, NetworkKind, check_network, check_structure
+from deepbf.networks.registry import (
+    NETWORKS,
+    OBSERVATION_AXES,
+    NetworkKind,
+    Structure,
+    check_network,
+    check_structure,
+    network_kind,
+    peak_rate,
+)
 
 __all__ = [
     "NETWORKS",
@@ -10,6 +19,9 @@ __all__ = [
     "AbstractPreparation",
     "InputLayout",
     "NetworkKind",
+    "Structure",
     "check_network",
     "check_structure",
+    "network_kind",
+    "peak_rate",
 ]

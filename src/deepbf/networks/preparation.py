@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import jax
 import numpy as np
@@ -14,6 +14,7 @@ from deepbf.networks.multiscale import MultiScale
 from deepbf.networks.squash import squash
 
 Pilot = Sequence[NDArray[np.float32]]
+FitPreparation = Callable[[Pilot], AbstractPreparation]
 
 
 class SquashedVector(AbstractPreparation):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from deepbf import _checks
-from deepbf.networks.base import AbstractNetwork, AbstractPreparation
+from deepbf._mixed import MixedForm
+from deepbf.networks.base import AbstractNetwork
+from deepbf.networks.mixed import MixedHead, MixedSummary
 from deepbf.networks.nested_summary import NestedSummary
-from deepbf.networks.preparation import Pilot, SquashedSet, SquashedVector, prepare_vector
+from deepbf.networks.preparation import FitPreparation, SquashedSet, SquashedVector, prepare_vector
 from deepbf.networks.series import ConvSeries, SummarySeries
 from deepbf.networks.series_summary import SeriesSummary
 from deepbf.networks.set_attention import SetAttention, SummaryAndObservations
@@ -24,11 +27,14 @@ class NetworkKind:
     `any_num_obs`: whether data sets may differ in the number of their observations.
     """
 
-    fit_preparation: Callable[[Pilot], AbstractPreparation]
+    fit_preparation: FitPreparation
     init: Callable[..., AbstractNetwork]
     peak_rate: float
     any_num_obs: bool = False
 
+
+# One structure for data that are one array; one by name where they are several.
+Structure = str | dict[str, str]
 
 # Leading axes of a data set that run over observations, which share one scale.
 OBSERVATION_AXES = {"vector": 0, "exchangeable": 1, "series": 1, "nested": 2}
@@ -58,13 +64,48 @@ NETWORKS: dict[str, dict[str, NetworkKind]] = {
 }
 
 
-def check_structure(structure: object) -> str:
-    """Return the structure if it is known."""
-    return _checks.check_choice("structure", structure, NETWORKS)
+# The one network for mixed data; each part is prepared as its structure's default network has it.
+MIXED_NETWORK = "mixed"
+MIXED_RATE = 5e-3
 
 
-def check_network(network: object, structure: str) -> str:
+def network_kind(structure: Structure, network: str, form: MixedForm | None = None) -> NetworkKind:
+    """Return the named architecture for data of this structure, and of this form if they are mixed."""
+    if isinstance(structure, str):
+        return NETWORKS[structure][network]
+    if form is None or network != MIXED_NETWORK:
+        raise ValueError(f"mixed data need a form and network={MIXED_NETWORK!r}; received {form} and {network!r}.")
+    defaults = [NETWORKS[structure[name]][check_network("auto", structure[name])] for name in form.names]
+    fit_parts = [kind.fit_preparation for kind in defaults]
+    fit = partial(MixedSummary.fit, shapes=list(form.shapes.values()), fit_parts=fit_parts)
+    return NetworkKind(fit, MixedHead, MIXED_RATE, any_num_obs=True)
+
+
+def peak_rate(structure: Structure, network: str) -> float:
+    """Return how fast the network may learn."""
+    return NETWORKS[structure][network].peak_rate if isinstance(structure, str) else MIXED_RATE
+
+
+def check_structure(structure: object) -> Structure:
+    """Return the structure, or structures by name, if they are known."""
+    if not isinstance(structure, Mapping):
+        return _checks.check_choice("structure", structure, NETWORKS)
+    if not structure:
+        raise ValueError(
+            "structure must name the arrays of a data set, each with its structure; received an empty dict."
+        )
+    for name in structure:
+        if not isinstance(name, str):
+            raise TypeError(f"structure must name the arrays of a data set by strings; received {name!r}.")
+    return {name: _checks.check_choice(f"structure[{name!r}]", structure[name], NETWORKS) for name in sorted(structure)}
+
+
+def check_network(network: object, structure: Structure) -> str:
     """Return the name of a network for this structure; "auto" gives the structure's default."""
+    if not isinstance(structure, str):
+        return _checks.check_choice(
+            "network for mixed data", MIXED_NETWORK if network == "auto" else network, [MIXED_NETWORK]
+        )
     names = NETWORKS[structure]
     if network == "auto":
         return next(iter(names))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from deepbf._mixed import MixedForm
 from deepbf.models import Model, SimulationError
 from deepbf.models.model import write_seed
 from deepbf.simulation.num_obs import NumObsRange
@@ -29,47 +30,86 @@ def simulate_chunks(
     chunk_sizes: Sequence[tuple[int, int]],
     transform: Transform | None = None,
     num_obs: NumObsRange | None = None,
+    form: MixedForm | None = None,
 ) -> list[NDArray[np.generic]]:
     """Return the data of the given chunks, one array a model, chunks in order along the leading axis.
 
     `chunk_sizes` lists (chunk index, data sets a model). `transform` runs on each model's data where they were
     simulated, so that a worker sends back only what training needs. With a range of `num_obs`, data sets differ in
-    length, and those that are shorter than the longest end in nan.
+    length, and those that are shorter than the longest end in nan. With a `form`, simulators return dicts, and their
+    arrays come packed.
     """
     drawn = []
     for model_index, model in enumerate(models):
         if num_obs is None:
             parts = [
-                model.simulate(size, chunk_seed(seed, model_index, chunk_index)).data
+                draw(model, size, chunk_seed(seed, model_index, chunk_index), None, form)
                 for chunk_index, size in chunk_sizes
             ]
         else:
-            parts = [_padded_chunk(model, seed, model_index, *chunk, num_obs) for chunk in chunk_sizes]
+            parts = [_padded_chunk(model, seed, model_index, *chunk, num_obs, form) for chunk in chunk_sizes]
         _check_same_shape(model, seed, model_index, chunk_sizes, parts)
         data = np.concatenate(parts)
         drawn.append(data if transform is None else _transformed(model, data, transform))
     return drawn
 
 
+def draw(
+    model: Model, size: int, seed: np.random.SeedSequence, num_obs: int | None, form: MixedForm | None
+) -> NDArray[np.generic]:
+    """Return data sets of one model as one array, packed if they have a form."""
+    data = model.simulate(size, seed, num_obs).data
+    if form is None and not isinstance(data, Mapping):
+        return data
+    if form is None:
+        problem = f"returned a dict of arrays ({', '.join(data)}); pass structure as a dict with a structure for each"
+    elif not isinstance(data, Mapping):
+        problem = f"returned one array; structure names several: return a dict of {', '.join(form.names)}"
+    else:
+        try:
+            return form.pack(data, num_obs)
+        except ValueError as error:
+            problem = f"returned {error}; every call of every model must return the same names and shapes"
+    raise _failed(model, size, seed, num_obs, problem)
+
+
+def _failed(
+    model: Model, size: int, seed: np.random.SeedSequence, num_obs: int | None, problem: str
+) -> SimulationError:
+    written = write_seed(seed)
+    told = "" if num_obs is None else f", num_obs={num_obs}"
+    return SimulationError(
+        f"Model {model.name!r} failed with seed {written}: its simulator {problem}. "
+        f"Reproduce it with: model.simulate({size}, seed={written}{told})"
+    )
+
+
 def _padded_chunk(
-    model: Model, seed: int, model_index: int, chunk_index: int, size: int, num_obs: NumObsRange
+    model: Model,
+    seed: int,
+    model_index: int,
+    chunk_index: int,
+    size: int,
+    num_obs: NumObsRange,
+    form: MixedForm | None,
 ) -> NDArray[np.float64]:
     """Return a chunk of data sets of different lengths, filled up with nan to the longest that there may be."""
     padded = np.empty(0)
     start = 0
     for group_index, (group_size, number) in enumerate(num_obs.draw(seed, chunk_index, size)):
         group_seed = np.random.SeedSequence(seed, spawn_key=(model_index, chunk_index, group_index))
-        data = model.simulate(group_size, group_seed, number).data
+        data = draw(model, group_size, group_seed, number, form)
+        # Packed data are as long as the longest already.
+        length, longest = (number, num_obs.high) if form is None else (form.width, form.width)
         if group_index == 0:
-            padded = np.full((size, num_obs.high, *data.shape[2:]), np.nan)
+            padded = np.full((size, longest, *data.shape[2:]), np.nan)
         if data.shape[2:] != padded.shape[2:]:
-            written = write_seed(group_seed)
-            raise SimulationError(
-                f"Model {model.name!r} failed with seed {written}: its simulator returned observations of shape "
-                f"{data.shape[2:]}, and of shape {padded.shape[2:]} before; every call must return the same shape. "
-                f"Reproduce it with: model.simulate({group_size}, seed={written}, num_obs={number})"
+            problem = (
+                f"returned observations of shape {data.shape[2:]}, and of shape {padded.shape[2:]} before; every call "
+                "must return the same shape"
             )
-        padded[start : start + group_size, :number] = data
+            raise _failed(model, group_size, group_seed, number, problem)
+        padded[start : start + group_size, :length] = data
         start += group_size
     return padded
 
@@ -93,9 +133,8 @@ def _check_same_shape(
 ) -> None:
     for (chunk_index, size), part in zip(chunk_sizes, parts, strict=True):
         if part.shape[1:] != parts[0].shape[1:]:
-            written_seed = write_seed(chunk_seed(seed, model_index, chunk_index))
-            raise SimulationError(
-                f"Model {model.name!r} failed with seed {written_seed}: its simulator returned data sets of shape "
-                f"{part.shape[1:]}, and of shape {parts[0].shape[1:]} before; every call must return the same shape. "
-                f"Reproduce it with: model.simulate({size}, seed={written_seed})"
+            problem = (
+                f"returned data sets of shape {part.shape[1:]}, and of shape {parts[0].shape[1:]} before; every call "
+                "must return the same shape"
             )
+            raise _failed(model, size, chunk_seed(seed, model_index, chunk_index), None, problem)

@@ -12,6 +12,7 @@ from types import TracebackType
 import numpy as np
 from numpy.typing import NDArray
 
+from deepbf._mixed import MixedForm
 from deepbf.models import Model, SimulationError
 from deepbf.simulation.chunks import CHUNK_SIZE, Transform, simulate_chunks
 from deepbf.simulation.num_obs import NumObsRange
@@ -37,6 +38,8 @@ class SimulationStream:
         The shape of a data set by each model, if known; otherwise the first data tell, and all others must agree.
     num_obs
         The range of the number of observations a data set, for simulators that take it.
+    form
+        How data sets that are dicts of arrays are packed into rows.
     transform
         Runs on each model's data where they were simulated.
     executor
@@ -54,6 +57,7 @@ class SimulationStream:
         num_datasets: int | None = None,
         shapes: list[tuple[int, ...]] | None = None,
         num_obs: NumObsRange | None = None,
+        form: MixedForm | None = None,
         transform: Transform | None = None,
         executor: Executor | None = None,
         num_ahead: int | None = None,
@@ -70,6 +74,7 @@ class SimulationStream:
         self._shapes: list[tuple[int, ...]] | None = shapes
         self._transform = transform
         self._num_obs = num_obs
+        self._form = form
         self.chunks_per_task = 1
 
     def __enter__(self) -> SimulationStream:
@@ -91,7 +96,7 @@ class SimulationStream:
             sizes = self._next_sizes()
             with naming_dead_workers():
                 task = self._executor.submit(
-                    simulate_chunks, self._models, self._seed, sizes, self._transform, self._num_obs
+                    simulate_chunks, self._models, self._seed, sizes, self._transform, self._num_obs, self._form
                 )
             self._tasks.append(task)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +11,7 @@ from deepbf.baselines import ar_ma_log_bf
 from deepbf.models import Model
 from deepbf.studies.array_library import Array, library_of
 from deepbf.studies.study import Study
+from deepbf.studies.toy_simulators import OfSize
 
 _LOG_2PI = float(np.log(2 * np.pi))
 
@@ -21,7 +21,7 @@ def ar_ma_study(name: str, num_obs: int) -> Study:
     autoregression = Model(
         "AR(1)",
         prior=uniform_prior,
-        simulator=partial(simulate_ar, num_obs=num_obs),
+        simulator=OfSize(simulate_ar, num_obs),
         log_prior=log_uniform,
         log_likelihood=log_ar,
         transform=(-1.0, 1.0),
@@ -29,7 +29,7 @@ def ar_ma_study(name: str, num_obs: int) -> Study:
     moving_average = Model(
         "MA(1)",
         prior=uniform_prior,
-        simulator=partial(simulate_ma, num_obs=num_obs),
+        simulator=OfSize(simulate_ma, num_obs),
         log_prior=log_uniform,
         log_likelihood=log_ma,
         transform=(-1.0, 1.0),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from deepbf.models import Model
 
@@ -35,5 +36,5 @@ class Study:
     title: str
     num_obs: int
     models: tuple[Model, ...]
-    structure: str
-    exact_log_bf: Callable[[ArrayLike], NDArray[np.float64]]
+    structure: str | dict[str, str]
+    exact_log_bf: Callable[[Any], NDArray[np.float64]]

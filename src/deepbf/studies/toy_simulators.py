@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,10 +29,10 @@ _VALUES_PER_BLOCK = 2**13
 class OfSize:
     """A simulator that draws `num_obs` observations, or as many as it is asked for."""
 
-    draw: Callable[..., Draws | Counts]
+    draw: Callable[..., Any]
     num_obs: int
 
-    def __call__(self, rng: np.random.Generator, params: Draws | int, num_obs: int | None = None) -> Draws | Counts:
+    def __call__(self, rng: np.random.Generator, params: Draws | int, num_obs: int | None = None) -> Any:
         """Return data sets for these parameters, or as many of a model without parameters as it is told."""
         return self.draw(rng, params, num_obs=self.num_obs if num_obs is None else num_obs)
 

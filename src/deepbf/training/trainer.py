@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import jax
@@ -14,11 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from deepbf._mixed import MixedForm
 from deepbf._numerics import cross_entropy, log_evidence
 from deepbf.losses import Loss
 from deepbf.models import ModelSet, SimulationError
-from deepbf.networks import NETWORKS, OBSERVATION_AXES, AbstractNetwork, AbstractPreparation, NetworkKind
+from deepbf.networks import AbstractNetwork, AbstractPreparation, NetworkKind, Structure, network_kind
 from deepbf.networks.ensemble import compile_evaluation, ensemble_log_odds, in_batches, init_ensemble, settle_ensemble
+from deepbf.networks.mixed import MixedSummary
 from deepbf.simulation import CHUNK_SIZE, NumObsRange, SimulationStream
 from deepbf.standardise import Standardiser
 from deepbf.training.budget import Budget
@@ -26,10 +28,11 @@ from deepbf.training.clock import Clock
 from deepbf.training.held_out import HeldOut
 from deepbf.training.interrupt import StopOnInterrupt
 from deepbf.training.optimise import FlatNetworks, init_state, make_block
-from deepbf.training.pilot import POLL_SECONDS, Pilot, check_absent, run_pilot
+from deepbf.training.pilot import POLL_SECONDS, Pilot, run_pilot
 from deepbf.training.pool import FRESH_BYTES, POOL_BYTES, Pool
 from deepbf.training.progress import ProgressBar
 from deepbf.training.schedule import Schedule
+from deepbf.training.structured import Array, Sizes, arrays_of, check_arrays, find_form, fit_standardiser, sizes_of
 
 # Long enough to drown the cost of handing a task over, short enough to fill the pool smoothly.
 TASK_SECONDS = 0.05
@@ -70,8 +73,10 @@ class TrainedEnsemble:
     """The trained map in its three stages, and the record of how it came about.
 
     `reference` holds the ensemble's mean log odds against the last model at simulations set aside, shape (K models that
-    they came from, data sets, K - 1): what a Bayes factor looks like if a model is true. Where the number of
-    observations varies, `num_obs` has its range, `reference_num_obs` those of these simulations, shape (K, data sets).
+    they came from, data sets, K - 1): what a Bayes factor looks like if a model is true. `sizes` has, for each array of
+    the data by name, the fewest and the most observations along its axes. Where the number of observations varies,
+    `num_obs` has its range, `reference_num_obs` those of the simulations set aside, shape (K, data sets); simulators
+    were told the number if `num_obs_asked`. Mixed data are packed by `form`.
     """
 
     standardiser: Standardiser
@@ -82,6 +87,15 @@ class TrainedEnsemble:
     reference: NDArray[np.float32] | None
     reference_num_obs: NDArray[np.int32] | None = None
     num_obs: tuple[int, int] | None = None
+    num_obs_asked: bool = False
+    sizes: Mapping[str, Sizes] = field(default_factory=dict)
+    form: MixedForm | None = None
+
+    def sized(self, data: NDArray[np.generic]) -> NDArray[np.generic]:
+        """Return the array whose observations are counted: the data themselves, or one of the parts packed in them."""
+        if self.form is None:
+            return data
+        return self.form.unpack(data)[self.form.names[size_part(self.preparation)]]
 
 
 class PartialTrainingError(SimulationError):
@@ -93,7 +107,7 @@ class PartialTrainingError(SimulationError):
 def train(
     model_set: ModelSet,
     *,
-    structure: str,
+    structure: Structure,
     network: str,
     loss: Loss,
     schedule: Schedule,
@@ -111,13 +125,14 @@ def train(
     )
     num_each = None if budget.num_simulations is None else budget.num_simulations // len(model_set)
     with StopOnInterrupt() as stop, ProgressBar(progress) as bar:
+        form = find_form(model_set, structure, num_obs, simulation_seed)
         pilot = run_pilot(
-            model_set, simulation_seed, executor=executor, num_datasets=num_each, num_obs=num_obs,
+            model_set, simulation_seed, executor=executor, num_datasets=num_each, num_obs=num_obs, form=form,
             seconds=budget.seconds, stop=stop,
         )  # fmt: skip
-        check_structure_fits(structure, pilot.data_shape)
-        check_absent(structure, network, pilot.data)
-        standardiser = Standardiser.fit(pilot.data, num_axes=OBSERVATION_AXES[structure])
+        arrays = arrays_of(structure, form, pilot.data)
+        check_arrays(arrays, network)
+        standardiser = fit_standardiser(arrays, form)
         with SimulationStream(
             model_set.models,
             simulation_seed,
@@ -125,6 +140,7 @@ def train(
             num_datasets=num_each,
             shapes=[pilot.data_shape] * len(model_set),
             num_obs=num_obs,
+            form=form,
             transform=standardiser,
             executor=executor,
         ) as stream:
@@ -136,21 +152,12 @@ def train(
             stream.num_ahead = max(stream.num_ahead, min(ahead_bytes // task_bytes, MOST_TASKS_AHEAD))
             stream.run_ahead()
             trainer = Trainer(
-                pilot, standardiser, NETWORKS[structure][network], stream, schedule, budget, started, loss,
-                num_members=num_members, init_key=jax.random.key(init_seed % 2**31),
+                pilot, arrays, standardiser, network_kind(structure, network, form), stream, schedule, budget, started,
+                loss, num_members=num_members, init_key=jax.random.key(init_seed % 2**31),
                 draw_rng=np.random.default_rng(draw_seed),
             )  # fmt: skip
-            return trainer.run(bar, stop)
-
-
-def check_structure_fits(structure: str, data_shape: tuple[int, ...]) -> None:
-    """Raise if data sets of this shape lack the axes of observations that the structure needs."""
-    if len(data_shape) < OBSERVATION_AXES[structure]:
-        wanted = "(size, num_groups, num_obs)" if OBSERVATION_AXES[structure] == 2 else "(size, num_obs)"
-        raise ValueError(
-            f"structure={structure!r} needs data sets with an axis of observations; the simulators return data sets of "
-            f"shape {data_shape}. Return shape {wanted}, or pass structure='vector'."
-        )
+            trained = trainer.run(bar, stop)
+            return replace(trained, form=form, num_obs_asked=num_obs is not None)
 
 
 class Trainer:
@@ -159,6 +166,7 @@ class Trainer:
     def __init__(
         self,
         pilot: Pilot,
+        arrays: Sequence[Array],
         standardiser: Standardiser,
         kind: NetworkKind,
         stream: SimulationStream,
@@ -180,7 +188,10 @@ class Trainer:
         self._preparation = kind.fit_preparation(standardised)
         self._prepare = compile_evaluation(self._preparation)
         layout = self._preparation.layout(pilot.data_shape)
-        self._num_obs = pilot.num_obs if layout.knows_size else None
+        self._sizes = {array.name: sizes_of(array) for array in arrays}
+        # Of mixed data, the number of observations is that of one of the parts.
+        sized = arrays[size_part(self._preparation)]
+        self._num_obs = self._sizes[sized.name][0] if layout.knows_size else None
         self._size_column = layout.num_summary - 1
         batch_size = fitting_batch_size(schedule.batch_size, expected_datasets(budget, pilot, num_models))
         self._num_models = num_models
@@ -329,7 +340,7 @@ class Trainer:
         if self._num_obs is None:
             return None
         shares = np.stack([rows[:, self._size_column] for rows in self._held_out.rows()])
-        return np.round(shares * self._data_shape[0]).astype(np.int32)
+        return np.round(shares * self._num_obs[1]).astype(np.int32)
 
     def _settling_batch(self) -> jax.Array:
         if self._reference is None:
@@ -359,6 +370,7 @@ class Trainer:
             self._held_out_log_odds(best),
             self._held_out_num_obs(),
             self._num_obs,
+            sizes=self._sizes,
         )
 
     def _num_simulations(self) -> int:
@@ -385,6 +397,11 @@ class DrawnBlock:
     def arrays(self) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Return what the compiled block takes besides the state."""
         return jnp.asarray(self.batches), jnp.asarray(self.rates), jnp.asarray(self.num_steps, jnp.int32)
+
+
+def size_part(preparation: AbstractPreparation) -> int:
+    """Return which array's number of observations is that of the data set."""
+    return (preparation.size_part or 0) if isinstance(preparation, MixedSummary) else 0
 
 
 def prepared_at_once(data_shape: tuple[int, ...]) -> int:
