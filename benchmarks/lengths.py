@@ -24,7 +24,12 @@ from deepbf.networks.ensemble import init_ensemble
 from deepbf.training.optimise import FlatNetworks, init_state, make_block
 
 LENGTHS = (16, 64, 256, 1024, 4096)
-CASES = (("series", "conv"), ("series", "summary"), ("exchangeable", "deepset"))
+CASES = (
+    ("series", "conv"),
+    ("series", "summary"),
+    ("exchangeable", "deepset"),
+    ("exchangeable", "set-attention"),
+)
 NUM_MODELS, NUM_MEMBERS, BATCH_SIZE = 2, 4, 128
 # Data sets a model for the preparation: as few as its whitening can do with, for the sake of time.
 NUM_PILOT = 512
@@ -78,13 +83,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, help="write the results as JSON")
     options = parser.parse_args()
-    print(f"{'structure':<13}{'network':<9}" + "".join(f"{f'n={n}':>10}" for n in LENGTHS) + "   ms a step     slope")
+    print(f"{'structure':<13}{'network':<15}" + "".join(f"{f'n={n}':>10}" for n in LENGTHS) + "   ms a step     slope")
     results = []
     for structure, network in CASES:
         result = measure(structure, network)
         results.append(result)
         times = "".join(f"{1e3 * seconds:>10.2f}" for seconds in result["seconds_a_step"].values())
-        print(f"{structure:<13}{network:<9}{times} {result['slope']:>21.2f}", flush=True)
+        print(f"{structure:<13}{network:<15}{times} {result['slope']:>21.2f}", flush=True)
     if options.out is not None:
         options.out.write_text(json.dumps(results, indent=2) + "\n")
 

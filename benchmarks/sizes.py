@@ -3,6 +3,7 @@
 Run: python benchmarks/sizes.py                        the range and the large n, 120 seconds a fit
      python benchmarks/sizes.py range                  only the range
      python benchmarks/sizes.py large --seconds 60     only large n
+     python benchmarks/sizes.py far                    large n, from a fit for all n up to it: the order far out
      python benchmarks/sizes.py --out results.json     and write the numbers
 """
 
@@ -63,16 +64,30 @@ def fit_large(num_obs: int, seconds: float, seed: int) -> list[dict[str, Any]]:
              "peak_memory_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6}]  # fmt: skip
 
 
+def fit_far(seconds: float, seed: int) -> list[dict[str, Any]]:
+    """Data 3 at n = 1,024, from one fit for n from 2: small n show how evidence grows where large n are clear."""
+    study = deepbf.studies.load("data-3", num_obs=LARGE[0])
+    bf = deepbf.fit(
+        study.models, structure="exchangeable", num_obs=(2, LARGE[0]), seconds=seconds, seed=seed, progress=False
+    )
+    found = bf.evaluate(
+        NUM_TEST, num_obs=LARGE[0], exact=study.exact_log_bf, num_replicates=100, seed=TEST_SEED, progress=False
+    )
+    return [{"case": f"data-3, one fit for n = 2 to {LARGE[0]}, at n = {LARGE[0]}", **measured(found),
+             "simulations": bf.record.num_simulations, "steps": bf.record.num_steps}]  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=["range", "large", []], help="range, large; both by default")
+    parser.add_argument("parts", nargs="*", choices=["range", "large", "far", []], help="all three by default")
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, help="write the results as JSON")
     options = parser.parse_args()
-    parts = options.parts or ["range", "large"]
+    parts = options.parts or ["range", "large", "far"]
     tasks: list[tuple[Any, ...]] = [(fit_range, options.seconds, options.seed)] if "range" in parts else []
     tasks += [(fit_large, num_obs, options.seconds, options.seed) for num_obs in LARGE] if "large" in parts else []
+    tasks += [(fit_far, options.seconds, options.seed)] if "far" in parts else []
     results = []
     for function, *arguments in tasks:
         # A process of its own for each fit, so that its peak memory is its own too.
@@ -80,7 +95,7 @@ def main() -> None:
             rows = process.submit(function, *arguments).result()
         for row in rows:
             memory = f"  {row['peak_memory_gb']:.2f} GB" if "peak_memory_gb" in row else ""
-            print(f"{row['case']:<47} excess loss {row['excess_loss']:>8.1e} +- {row['excess_loss_standard_error']:.0e}"
+            print(f"{row['case']:<49} excess loss {row['excess_loss']:>8.1e} +- {row['excess_loss_standard_error']:.0e}"
                   f"  clipped MSE {row['clipped_mse']:.3f}"
                   f"  Spearman {row['spearman_first']:.4f} {row['spearman_second']:.4f}"
                   f"  {row['simulations']:,} simulations{memory}", flush=True)  # fmt: skip
