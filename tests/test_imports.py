@@ -39,8 +39,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "evaluating": FLOOR | {"models", "simulation", "evaluation"},
     # The one call that puts training and estimator together.
     "fitting": ESTIMATION,
-    "variants": ESTIMATION | RESULTS,
-    "criticism": ESTIMATION | RESULTS,
+    "variants": ESTIMATION | RESULTS | {"fitting"},
+    "criticism": ESTIMATION | RESULTS | {"fitting"},
     # The independent judge: shares neither networks nor training with what it judges.
     "baselines": FLOOR | {"models", "simulation"},
     # Takes arrays.

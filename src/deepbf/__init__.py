@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from deepbf.evaluation import Evaluation
     from deepbf.fitting import fit
     from deepbf.models import Model, ModelSet, SimulationError, Simulations
+    from deepbf.variants import VariantBayesFactor, Variants, fit_variants
 
 
 __all__ = [
@@ -25,11 +26,14 @@ __all__ = [
     "ModelSet",
     "SimulationError",
     "Simulations",
+    "VariantBayesFactor",
+    "Variants",
     "__version__",
     "baselines",
     "evaluate",
     "evaluation",
     "fit",
+    "fit_variants",
     "load",
     "plots",
     "studies",
@@ -45,9 +49,12 @@ _HOMES = {
     "ModelSet": "models",
     "SimulationError": "models",
     "Simulations": "models",
+    "VariantBayesFactor": "variants",
+    "Variants": "variants",
     "evaluate": "evaluating",
     "evaluation": "evaluation",
     "fit": "fitting",
+    "fit_variants": "variants",
     "load": "estimator",
     "plots": "plots",
     "studies": "studies",

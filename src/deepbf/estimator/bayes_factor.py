@@ -117,8 +117,8 @@ class BayesFactor:
         self, data: Data, model: int | str = 0, over: int | str = 1, *, extrapolate: bool = False
     ) -> NDArray[np.float64]:
         """Return the log Bayes factor by each member of the ensemble, shape (ensemble, batch)."""
-        first, second = self._model_index("model", model), self._model_index("over", over)
-        return log_ratio(self._log_odds(self._check_data("data", data, extrapolate)), first, second)
+        first, second = self.index_of("model", model), self.index_of("over", over)
+        return log_ratio(self._log_odds(self.check_data("data", data, extrapolate)), first, second)
 
     def posterior_probs(
         self, data: Data, prior_probs: ArrayLike | None = None, *, extrapolate: bool = False
@@ -128,7 +128,7 @@ class BayesFactor:
         Training always weighs the models equally, so other prior odds shift the log odds exactly.
         """
         prior = self._prior(prior_probs)
-        evidence = log_evidence(self._log_odds(self._check_data("data", data, extrapolate))).mean(axis=0)
+        evidence = log_evidence(self._log_odds(self.check_data("data", data, extrapolate))).mean(axis=0)
         return np.exp(log_posterior_probs(evidence, np.log(prior)))
 
     def compare(
@@ -146,7 +146,7 @@ class BayesFactor:
         of more than two, the most probable and the runner-up.
         """
         prior = self._prior(prior_probs)
-        data = self._check_data("observed", observed, extrapolate)
+        data = self.check_data("observed", observed, extrapolate)
         if len(data) != 1:
             raise ValueError(
                 f"observed must be one data set of shape {self.data_shape}; received {len(data)}. "
@@ -155,8 +155,8 @@ class BayesFactor:
         evidence = log_evidence(self._log_odds(data))[:, 0, :]
         mean_evidence = evidence.mean(axis=0)
         ranking = np.argsort(-(mean_evidence + np.log(prior)), kind="stable") if len(self.names) > 2 else np.arange(2)
-        first = int(ranking[0]) if model is None else self._model_index("model", model)
-        second = next(int(k) for k in ranking if k != first) if over is None else self._model_index("over", over)
+        first = int(ranking[0]) if model is None else self.index_of("model", model)
+        second = next(int(k) for k in ranking if k != first) if over is None else self.index_of("over", over)
         members = evidence[:, first] - evidence[:, second]
         error, interval = spread_of(members)
         return Answer(
@@ -182,7 +182,7 @@ class BayesFactor:
         """
         if self.ensemble.reference is None:
             return None
-        first, second = self._model_index("model", model), self._model_index("over", over)
+        first, second = self.index_of("model", model), self.index_of("over", over)
         found = []
         for source in (first, second):
             log_bf = log_ratio(self.ensemble.reference[source], first, second)
@@ -236,13 +236,13 @@ class BayesFactor:
         # The toolkit brings xarray and scikit-learn along; a comparison should not wait for them.
         from deepbf.evaluating import evaluate
 
-        first, second = self._model_index("model", model), self._model_index("over", over)
+        first, second = self.index_of("model", model), self.index_of("over", over)
         if first == second:
             raise ValueError(f"model and over must differ; both are {self.names[first]!r}.")
         num_obs = self.evaluated_num_obs(num_obs, observed)
         if observed is not None and num_obs is None and self.ensemble.form is None:
             # As simulators pad it, so that the toolkit finds the shape that it expects.
-            observed = np.asarray(self._check_data("observed", observed)[0])
+            observed = np.asarray(self.check_data("observed", observed)[0])
         checked = self.check_models(models)
         pair = [checked[k] for k in (first, second)]
         prior = self._prior(prior_probs)[[first, second]]
@@ -268,10 +268,10 @@ class BayesFactor:
         The estimator must have been trained for a range of sample sizes.
         """
         fewest, _ = self._need_range("path")
-        data = np.asarray(self._check_data("observed", observed, extrapolate))
+        data = np.asarray(self.check_data("observed", observed, extrapolate))
         if len(data) != 1:
             raise ValueError(f"observed must be one data set; received {len(data)}. Pass one of them.")
-        first, second = self._model_index("model", model), self._model_index("over", over)
+        first, second = self.index_of("model", model), self.index_of("over", over)
         numbers, growing = growing_data(data, fewest, self._count_observations(data), self.ensemble.form)
         members = log_ratio(self._log_odds(growing), first, second)
         error = members.std(axis=0, ddof=1) if len(members) > 1 else None
@@ -314,7 +314,7 @@ class BayesFactor:
         fewest, most = self._need_range("design")
         tried = np.unique(np.geomspace(fewest, most, NUM_DESIGNS).round().astype(int)).tolist()
         numbers = [self.evaluated_num_obs(number, None) for number in (tried if num_obs is None else num_obs)]
-        first, second = self._model_index("model", model), self._model_index("over", over)
+        first, second = self.index_of("model", model), self.index_of("over", over)
         checked = self.check_models(models)
         log_bf = simulate_and_ask(
             [checked[k] for k in (first, second)],
@@ -337,7 +337,7 @@ class BayesFactor:
 
     def evaluated_num_obs(self, num_obs: int | None, observed: Data | None) -> int | None:
         """Return how many observations to simulate, if the estimator leaves that open."""
-        data = None if observed is None else self._check_data("observed", observed)
+        data = None if observed is None else self.check_data("observed", observed)
         if self.num_obs is None or not self.ensemble.num_obs_asked:
             if num_obs is not None:
                 raise ValueError(f"num_obs cannot be chosen: this estimator is for data of shape {self.data_shape}.")
@@ -421,11 +421,12 @@ class BayesFactor:
         preparation, networks = self.ensemble.preparation, self.ensemble.networks
         return compile_evaluation(lambda data: ensemble_log_odds(networks, preparation(data)))
 
-    def _check_data(self, argument: str, data: Data, extrapolate: bool = False) -> NDArray[np.generic]:
+    def check_data(self, argument: str, data: Data, extrapolate: bool = False) -> NDArray[np.generic]:
         """Return the data with a leading batch axis, as the ensemble reads them, after checking all of them."""
         return check_data(argument, data, self.structure, self.ensemble, extrapolate=extrapolate)
 
-    def _model_index(self, argument: str, model: int | str) -> int:
+    def index_of(self, argument: str, model: int | str) -> int:
+        """Return the number of a model that `argument` names or numbers."""
         if isinstance(model, str):
             return self.names.index(_checks.check_choice(argument, model, self.names))
         index = _checks.check_count(argument, model, least=0)

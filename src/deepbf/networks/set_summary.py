@@ -55,14 +55,15 @@ class SetSummary(AbstractPreparation):
             largest,
         )
 
-    def __call__(self, data: jax.Array) -> jax.Array:
+    def __call__(self, data: jax.Array, fraction: float = 1.0) -> jax.Array:
+        """Return the summary; where their number varies, observations may count as a `fraction` of what they are."""
         sets, present = _as_columns(data, any_size=self.largest > 0)
         moments = _moments(sets, present, self.with_shape)[:, None, :]
         scaled_moments = squash((moments - self.moment_mean) / self.moment_spread).reshape(data.shape[0], -1)
         scaled = self.scales(self.histogram(sets, present))
         if present is None:
             return jnp.concatenate([scaled, scaled_moments], axis=1)
-        number = present.sum(axis=1, keepdims=True)
+        number = fraction * present.sum(axis=1, keepdims=True)
         share = number / self.largest
         linear, bent = scaled[:, : self.scales.num_linear], scaled[:, self.scales.num_linear :]
         return jnp.concatenate([linear, share * linear, bent, scaled_moments, self._log_size(number), share], axis=1)
