@@ -119,8 +119,8 @@ def main() -> None:
         rows = [{"study": name, **row} for model in study.models for row in rows_of(variants, study, model)]
         for row in rows:
             size = f"n_x = {row['num_training']}" if "num_training" in row else ""
-            print(f"{name:<10} {row['variant']:<21}{size:<8} {row['model']:<26} RMSE {row['rmse']:>7.3f}  within 100 to 1 "
-                  f"{row['rmse_within_100_to_1']:>7.3f}  median error {row['median_absolute_error']:.3f}  not doubtful "
+            print(f"{name:<10} {row['variant']:<21}{size:<8} {row['model']:<26} RMSE {row['rmse']:>7.3f}  to 100 "
+                  f"{row['rmse_within_100_to_1']:>7.3f}  median {row['median_absolute_error']:.3f}  not doubtful "
                   f"{row['rmse_not_doubtful']:>7.3f} (doubtful {row['share_doubtful']:.1%})", flush=True)  # fmt: skip
         nonfinite = count_nonfinite(variants, study)
         print(f"{name:<10} not finite in {NUM_EXTREMES:,} data sets, five variants each: {nonfinite}", flush=True)

@@ -15,6 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Shape = tuple[int, ...]
+# Where models have hyperparameters, data that are one array travel under this name, beside them.
+DATA = "data"
+HYPERPARAMETERS = "hyperparameters"
 
 
 @dataclass(frozen=True)

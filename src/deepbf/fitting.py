@@ -16,6 +16,7 @@ from deepbf.networks import NETWORKS, OBSERVATION_AXES, Structure, check_network
 from deepbf.simulation import NumObsRange
 from deepbf.simulation.stream import check_executor
 from deepbf.training import Budget, TrainedEnsemble, schedule, train
+from deepbf.training.structured import beside_its_hyperparameters
 from deepbf.training.trainer import PartialTrainingError
 
 
@@ -100,7 +101,7 @@ def fit(
     """
     started = time.monotonic()
     model_set = ModelSet.of(models, prior_probs)
-    laid_out = check_structure(structure)
+    laid_out = beside_its_hyperparameters(check_structure(structure), model_set)
     network = check_network(network, laid_out)
     chosen_schedule, budget = check_plan(
         schedule, peak_rate(laid_out, network), seconds, steps, num_simulations, len(model_set)

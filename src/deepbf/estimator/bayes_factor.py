@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +16,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student_t
 
 from deepbf import _checks
-from deepbf._mixed import describe, shapes_of
+from deepbf._mixed import DATA, HYPERPARAMETERS, describe, shapes_of
 from deepbf._numerics import log_evidence, log_posterior_probs, log_ratio
 from deepbf.answer import Answer, TailArea
 from deepbf.estimator.observed_data import check_data
 from deepbf.estimator.path import LogBfPath, growing_data
+from deepbf.estimator.sensitivity import LogBfCurve, grid_over
 from deepbf.evaluation.tail_areas import surprise
 from deepbf.models import Model, ModelSet
+from deepbf.models.hyperparameters import check_values
+from deepbf.models.hyperparameters import describe as describe_ranges
 from deepbf.models.simulated_data import masked_where_absent
 from deepbf.networks import Structure
 from deepbf.networks.ensemble import compile_evaluation, ensemble_log_odds, in_batches
@@ -72,6 +75,8 @@ class BayesFactor:
     models
         The models of the fit, for `evaluate`. They are Python functions, so a file does not hold them: None after
         `deepbf.load`.
+    values
+        The values of the models' hyperparameters that answers are for; see `at`.
     """
 
     names: tuple[str, ...]
@@ -80,12 +85,16 @@ class BayesFactor:
     network: str
     ensemble: TrainedEnsemble
     models: tuple[Model, ...] | None = field(default=None, repr=False, compare=False)
+    values: Mapping[str, float] | None = None
 
     @property
     def data_shape(self) -> DataShape:
         """The shape of one data set; of mixed data, those of its arrays by name."""
         form = self.ensemble.form
-        return self.ensemble.data_shape if form is None else form.shapes
+        if form is None:
+            return self.ensemble.data_shape
+        shapes = {name: shape for name, shape in form.shapes.items() if name != HYPERPARAMETERS}
+        return shapes[DATA] if self.ensemble.hyperparameters and list(shapes) == [DATA] else shapes
 
     @property
     def record(self) -> TrainingRecord:
@@ -101,6 +110,55 @@ class BayesFactor:
     def num_obs(self) -> tuple[int, int] | None:
         """The fewest and the most observations of a data set, if the estimator was trained for a range of them."""
         return self.ensemble.num_obs
+
+    def at(self, **values: float) -> BayesFactor:
+        """Return the estimator for these values of the models' hyperparameters, such as ``bf.at(scale=2.0)``."""
+        if not self.ensemble.hyperparameters:
+            raise ValueError("the models of this estimator have no hyperparameters; leave `at` out.")
+        checked = check_values("at", self.ensemble.hyperparameters, values)
+        fixed = replace(self, values=checked)
+        # The compiled map is the same for all values.
+        fixed.__dict__["_compiled"] = self._compiled
+        return fixed
+
+    def sensitivity(
+        self,
+        observed: Data,
+        hyperparameter: str | None = None,
+        *,
+        num_values: int = 50,
+        model: int | str = 0,
+        over: int | str = 1,
+        **fixed: float,
+    ) -> LogBfCurve:
+        """Return the log Bayes factor of one observed data set as a curve over a hyperparameter of the priors.
+
+        `hyperparameter` may be left out if there is only one. All others are `fixed` by name.
+        """
+        ranges = self.ensemble.hyperparameters
+        if not ranges:
+            raise ValueError(
+                "sensitivity needs models whose priors have hyperparameters; this estimator's have none. Pass "
+                "hyperparameters={'scale': (0.1, 10)} to deepbf.Model, and fit."
+            )
+        if hyperparameter is None and len(ranges) > 1:
+            raise ValueError(f"hyperparameter must name one of {', '.join(ranges)}; received None.")
+        name = _checks.check_choice("hyperparameter", hyperparameter or next(iter(ranges)), ranges)
+        grid = grid_over(ranges, name, _checks.check_count("num_values", num_values, least=2))
+        first, second = self.index_of("model", model), self.index_of("over", over)
+        rows = [self.at(**{**fixed, name: value}).check_data("observed", observed) for value in grid.tolist()]
+        if len(rows[0]) != 1:
+            raise ValueError(f"observed must be one data set; received {len(rows[0])}. Pass one of them.")
+        members = log_ratio(self._log_odds(np.concatenate(rows)), first, second)
+        return LogBfCurve(
+            hyperparameter=name,
+            values=grid,
+            log_bf=members.mean(axis=0),
+            error=members.std(axis=0, ddof=1) if len(members) > 1 else None,
+            on_log_scale=ranges[name][0] > 0,
+            model=self.names[first],
+            against=self.names[second],
+        )
 
     def log_bf(
         self, data: Data, model: int | str = 0, over: int | str = 1, *, extrapolate: bool = False
@@ -180,7 +238,8 @@ class BayesFactor:
         They are what the observed one is compared with for its surprise. With a range of sample sizes, those of about
         `num_obs` observations; None if they are too few to say anything.
         """
-        if self.ensemble.reference is None:
+        # Simulations over all values of hyperparameters say nothing about one of them.
+        if self.ensemble.reference is None or self.ensemble.hyperparameters:
             return None
         first, second = self.index_of("model", model), self.index_of("over", over)
         found = []
@@ -367,8 +426,9 @@ class BayesFactor:
                 f"models must be those of the fit, in its order: {', '.join(self.names)}; "
                 f"received {', '.join(given.names)}."
             )
+        given_models = given.models if self.values is None else tuple(m.at(**self.values) for m in given.models)
         most = None if self.num_obs is None or not self.ensemble.num_obs_asked else self.num_obs[1]
-        for model in given.models:
+        for model in given_models:
             if most is not None:
                 model.check_takes_num_obs()
             shape = shape_of(model.simulate(1, seed=0, num_obs=most).data)
@@ -377,7 +437,7 @@ class BayesFactor:
                     f"models must simulate data sets of shape {self.data_shape}, as in the fit; {model.name} simulates "
                     f"shape {shape}. Fit them anew, or pass the models of the fit."
                 )
-        return given.models
+        return given_models
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the estimator to one file: weights and JSON, nothing that runs when loaded."""
@@ -402,7 +462,8 @@ class BayesFactor:
     def _written_shape(self) -> str:
         if self.ensemble.form is not None:
             range_of = "" if self.num_obs is None else f", {self.num_obs[0]} to {self.num_obs[1]} observations"
-            return f"of {describe(self.ensemble.form.shapes)}{range_of}"
+            priors = f", {describe_ranges(self.ensemble.hyperparameters)}" if self.ensemble.hyperparameters else ""
+            return f"of {describe(self.ensemble.form.shapes)}{range_of}{priors}"
         if self.num_obs is None:
             return f"of shape {self.data_shape}"
         of_each = f" of shape {self.ensemble.data_shape[1:]}" if self.ensemble.data_shape[1:] else ""
@@ -423,7 +484,7 @@ class BayesFactor:
 
     def check_data(self, argument: str, data: Data, extrapolate: bool = False) -> NDArray[np.generic]:
         """Return the data with a leading batch axis, as the ensemble reads them, after checking all of them."""
-        return check_data(argument, data, self.structure, self.ensemble, extrapolate=extrapolate)
+        return check_data(argument, data, self.structure, self.ensemble, values=self.values, extrapolate=extrapolate)
 
     def index_of(self, argument: str, model: int | str) -> int:
         """Return the number of a model that `argument` names or numbers."""

@@ -9,25 +9,44 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepbf import _checks
-from deepbf._mixed import describe
+from deepbf._mixed import DATA, HYPERPARAMETERS, describe
 from deepbf.estimator.nested_data import padded_groups, refuse_ragged
 from deepbf.estimator.sized_data import padded_sets
+from deepbf.models.hyperparameters import as_columns
+from deepbf.models.hyperparameters import describe as describe_ranges
 from deepbf.networks import Structure
 from deepbf.training import TrainedEnsemble
 from deepbf.training.structured import WHOLE, Sizes, is_absent
 
 
 def check_data(
-    argument: str, data: Any, structure: Structure, ensemble: TrainedEnsemble, *, extrapolate: bool
+    argument: str,
+    data: Any,
+    structure: Structure,
+    ensemble: TrainedEnsemble,
+    *,
+    values: Mapping[str, float] | None = None,
+    extrapolate: bool,
 ) -> NDArray[np.generic]:
-    """Return data sets along a leading axis, as the ensemble reads them; absent observations are nan."""
+    """Return data sets along a leading axis, as the ensemble reads them; absent observations are nan.
+
+    `values` are those of the models' hyperparameters, if they have any.
+    """
     if isinstance(structure, str):
         sizes = ensemble.sizes.get(WHOLE, ())
         varies = ensemble.num_obs is not None
         return check_array(
             argument, data, structure, ensemble.data_shape, sizes, varies=varies, extrapolate=extrapolate
         )
-    return check_dicts(argument, data, structure, ensemble, extrapolate=extrapolate)
+    if ensemble.hyperparameters and values is None:
+        ranges = describe_ranges(ensemble.hyperparameters)
+        raise ValueError(
+            f"the answer depends on the models' hyperparameters, {ranges}. Say which, bf.at(...), or look at all of "
+            "them, bf.sensitivity(observed)."
+        )
+    if ensemble.hyperparameters and sorted(structure) == [DATA, HYPERPARAMETERS] and not isinstance(data, Mapping):
+        data = {DATA: data}
+    return check_dicts(argument, data, structure, ensemble, values=values, extrapolate=extrapolate)
 
 
 def check_array(
@@ -75,7 +94,13 @@ def check_fixed(argument: str, data: Any, structure: str, data_shape: tuple[int,
 
 
 def check_dicts(
-    argument: str, data: Any, structure: Mapping[str, str], ensemble: TrainedEnsemble, *, extrapolate: bool
+    argument: str,
+    data: Any,
+    structure: Mapping[str, str],
+    ensemble: TrainedEnsemble,
+    *,
+    values: Mapping[str, float] | None,
+    extrapolate: bool,
 ) -> NDArray[np.float64]:
     """Return data sets of several arrays each, packed: from a dict of arrays, or a list of dicts, one a data set."""
     form = ensemble.form
@@ -83,18 +108,20 @@ def check_dicts(
         raise ValueError("mixed data need a form")
     if isinstance(data, Sequence) and not isinstance(data, str) and all(isinstance(one, Mapping) for one in data):
         packed = [
-            check_dicts(f"{argument}[{index}]", one, structure, ensemble, extrapolate=extrapolate)
+            check_dicts(f"{argument}[{index}]", one, structure, ensemble, values=values, extrapolate=extrapolate)
             for index, one in enumerate(data)
         ]
         return np.concatenate([np.empty((0, form.width)), *packed])
-    if not isinstance(data, Mapping) or sorted(data) != sorted(structure):
+    parts = [part for part in form.parts if not (ensemble.hyperparameters and part.name == HYPERPARAMETERS)]
+    if not isinstance(data, Mapping) or sorted(data) != [part.name for part in parts]:
+        wanted = describe({part.name: part.shape for part in parts})
         received = f"a dict of {', '.join(map(str, data)) or 'nothing'}" if isinstance(data, Mapping) else _kind(data)
         raise ValueError(
-            f"{argument} must be a dict with the arrays {describe(form.shapes)}; received {received}. "
+            f"{argument} must be a dict with the arrays {wanted}; received {received}. "
             "Pass those of one data set, or of many along leading axes."
         )
     arrays = {}
-    for part in form.parts:
+    for part in parts:
         sizes = ensemble.sizes[part.name]
         one_axis = len(sizes) == 1 and sizes[0][0] < part.shape[0]
         arrays[part.name] = check_array(
@@ -106,7 +133,10 @@ def check_dicts(
                 f"{argument}[{part.name!r}] has more observations than any in training, {part.shape[0]}; with several "
                 "arrays an estimator cannot go beyond them. Fit again with a range that includes the number."
             )
-    check_matched(argument, arrays, [part.name for part in form.parts if part.grows])
+    check_matched(argument, arrays, [part.name for part in parts if part.grows])
+    if ensemble.hyperparameters:
+        size = len(next(iter(arrays.values())))
+        arrays[HYPERPARAMETERS] = as_columns(ensemble.hyperparameters, values or {}, size)
     return form.pack(arrays)
 
 

@@ -25,6 +25,7 @@ from deepbf._files import write_whole
 from deepbf._mixed import MixedForm, Part
 from deepbf._version import __version__
 from deepbf.estimator.bayes_factor import BayesFactor
+from deepbf.models.hyperparameters import check_ranges, check_values
 from deepbf.networks import (
     OBSERVATION_AXES,
     AbstractNetwork,
@@ -92,6 +93,8 @@ def save(estimator: BayesFactor, path: str | os.PathLike[str]) -> None:
         "num_obs": None if ensemble.num_obs is None else list(ensemble.num_obs),
         "num_obs_asked": ensemble.num_obs_asked,
         "sizes": dict(ensemble.sizes),
+        "hyperparameters": ensemble.hyperparameters,
+        "values": None if estimator.values is None else dict(estimator.values),
     }
     if ensemble.form is not None:
         header["form"] = dataclasses.asdict(ensemble.form)["parts"]
@@ -181,6 +184,7 @@ def rebuild(header: Mapping[str, Any], arrays: Arrays) -> BayesFactor:
         num_obs_asked=bool(header["num_obs_asked"]),
         sizes={name: tuple((int(low), int(high)) for low, high in sizes) for name, sizes in header["sizes"].items()},
         form=form,
+        hyperparameters=check_ranges("hyperparameters", header["hyperparameters"]) if header["hyperparameters"] else {},
     )
     return BayesFactor(
         names=tuple(header["names"]),
@@ -188,6 +192,7 @@ def rebuild(header: Mapping[str, Any], arrays: Arrays) -> BayesFactor:
         structure=structure,
         network=header["network"],
         ensemble=ensemble,
+        values=check_values("values", ensemble.hyperparameters, header["values"]) if header["values"] else None,
     )
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deepbf import _checks
+from deepbf.models.hyperparameters import FixedPrior, check_ranges, check_values, draw_values
 from deepbf.models.simulated_data import Data, as_checked, problem_with_data
 from deepbf.models.transform import check_transform
 
@@ -63,6 +64,10 @@ class Model:
     transform
         Where parameters live: "real" (the default), "positive", "unit" or an interval (low, high), one for all
         parameters, a dict by name, or a list by column; used only by the likelihood baselines.
+    hyperparameters
+        Ranges of numbers that the prior depends on, such as ``{"scale": (0.1, 10)}``. The prior then takes them by
+        name, one value a data set: ``prior(rng, size, scale)``. `deepbf.fit` draws them over their ranges, evenly on a
+        log scale if positive, and the Bayes factor can be read at any of them. Models may share them by name.
 
     Examples
     --------
@@ -79,6 +84,7 @@ class Model:
     log_prior: Callable[..., Any] | None = None
     log_likelihood: Callable[..., Any] | None = None
     transform: Any = None
+    hyperparameters: Mapping[str, tuple[float, float]] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -92,12 +98,27 @@ class Model:
             if value is not None and not callable(value):
                 raise TypeError(f"{argument} of model {self.name!r} must be a function or None; received {value!r}.")
         check_transform(f"transform of model {self.name!r}", self.transform)
+        if self.hyperparameters is not None:
+            if self.prior is None:
+                raise ValueError(f"hyperparameters of model {self.name!r} need a prior that takes them; it has none.")
+            ranges = check_ranges(f"hyperparameters of model {self.name!r}", self.hyperparameters)
+            object.__setattr__(self, "hyperparameters", ranges)
+
+    def at(self, **values: float) -> Model:
+        """Return the model with its hyperparameters fixed; those that it does not have make no difference."""
+        if self.hyperparameters is None or self.prior is None:
+            return self
+        ranges = dict(self.hyperparameters)
+        own = {name: value for name, value in values.items() if name in ranges}
+        fixed = FixedPrior(self.prior, check_values(f"hyperparameters of model {self.name!r}", ranges, own))
+        return replace(self, prior=fixed, hyperparameters=None)
 
     def simulate(self, size: int, seed: Seed, num_obs: int | None = None) -> Simulations:
         """Return `size` data sets with the parameters that gave them; the same seed gives the same bits.
 
         `seed` is an int or a `numpy.random.SeedSequence`, so that any chunk of a longer run can be drawn again alone.
-        `num_obs` is passed on to a simulator that takes it.
+        `num_obs` is passed on to a simulator that takes it. Hyperparameters are drawn over their ranges; fix them with
+        ``model.at(scale=1.0).simulate(...)``.
         """
         call = Call(_checks.check_count("size", size), seed, num_obs)
         rng = np.random.default_rng(fresh_seed(seed))
@@ -123,7 +144,8 @@ class Model:
         if self.prior is None:
             return None
         try:
-            drawn = self.prior(rng, call.size)
+            ranges = dict(self.hyperparameters or {})
+            drawn = self.prior(rng, call.size, **draw_values(ranges, call.size, fresh_seed(call.seed)))
         except Exception as error:
             raise self._failure(f"its prior raised {_describe(error)}", call) from error
         if isinstance(drawn, Mapping):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deepbf import _checks
+from deepbf.models.hyperparameters import Ranges
 from deepbf.models.model import Model
 
 
@@ -48,6 +49,7 @@ class ModelSet:
                 f"models need distinct names, or answers could not tell them apart; {repeated[0]!r} appears "
                 f"{names.count(repeated[0])} times. Rename one of them."
             )
+        _check_shared_ranges(members)
         return cls(members, _checks.check_probs("prior_probs", prior_probs, names))
 
     @property
@@ -55,5 +57,26 @@ class ModelSet:
         """The models' names, in order."""
         return tuple(model.name for model in self.models)
 
+    @property
+    def hyperparameters(self) -> Ranges:
+        """The ranges of all hyperparameters, by name."""
+        found: Ranges = {}
+        for model in self.models:
+            found |= dict(model.hyperparameters or {})
+        return dict(sorted(found.items()))
+
     def __len__(self) -> int:
         return len(self.models)
+
+
+def _check_shared_ranges(models: Sequence[Model]) -> None:
+    """Raise if a hyperparameter that models share by name has different ranges."""
+    first: dict[str, tuple[Model, tuple[float, float]]] = {}
+    for model in models:
+        for name, ends in (model.hyperparameters or {}).items():
+            other, before = first.setdefault(name, (model, ends))
+            if ends != before:
+                raise ValueError(
+                    f"models share the hyperparameter {name!r} by name, so its range must be the same; {other.name!r} "
+                    f"has {before}, {model.name!r} has {ends}. Make them equal, or rename one."
+                )

@@ -13,6 +13,7 @@ from deepbf.plots.prior_plot import prior_against_num_obs
 from deepbf.plots.reliability_plot import reliability
 from deepbf.plots.roc_plot import roc
 from deepbf.plots.scatter_plot import scatter
+from deepbf.plots.sensitivity_plot import sensitivity
 
 __all__ = [
     "densities",
@@ -24,4 +25,5 @@ __all__ = [
     "reliability",
     "roc",
     "scatter",
+    "sensitivity",
 ]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deepbf._mixed import MixedForm
+from deepbf._mixed import DATA, HYPERPARAMETERS, MixedForm
 from deepbf.models import Model, SimulationError
+from deepbf.models.hyperparameters import Ranges, as_columns, draw_values
 from deepbf.models.model import write_seed
 from deepbf.simulation.num_obs import NumObsRange
 
@@ -31,23 +33,26 @@ def simulate_chunks(
     transform: Transform | None = None,
     num_obs: NumObsRange | None = None,
     form: MixedForm | None = None,
+    hyperparameters: Ranges | None = None,
 ) -> list[NDArray[np.generic]]:
     """Return the data of the given chunks, one array a model, chunks in order along the leading axis.
 
     `chunk_sizes` lists (chunk index, data sets a model). `transform` runs on each model's data where they were
     simulated, so that a worker sends back only what training needs. With a range of `num_obs`, data sets differ in
     length, and those that are shorter than the longest end in nan. With a `form`, simulators return dicts, and their
-    arrays come packed.
+    arrays come packed, with the values of the models' `hyperparameters` if they have any.
     """
     drawn = []
     for model_index, model in enumerate(models):
         if num_obs is None:
             parts = [
-                draw(model, size, chunk_seed(seed, model_index, chunk_index), None, form)
+                draw(model, size, chunk_seed(seed, model_index, chunk_index), None, form, hyperparameters)
                 for chunk_index, size in chunk_sizes
             ]
         else:
-            parts = [_padded_chunk(model, seed, model_index, *chunk, num_obs, form) for chunk in chunk_sizes]
+            parts = [
+                _padded_chunk(model, seed, model_index, *chunk, num_obs, form, hyperparameters) for chunk in chunk_sizes
+            ]
         _check_same_shape(model, seed, model_index, chunk_sizes, parts)
         data = np.concatenate(parts)
         drawn.append(data if transform is None else _transformed(model, data, transform))
@@ -55,10 +60,17 @@ def simulate_chunks(
 
 
 def draw(
-    model: Model, size: int, seed: np.random.SeedSequence, num_obs: int | None, form: MixedForm | None
+    model: Model,
+    size: int,
+    seed: np.random.SeedSequence,
+    num_obs: int | None,
+    form: MixedForm | None,
+    hyperparameters: Ranges | None = None,
 ) -> NDArray[np.generic]:
     """Return data sets of one model as one array, packed if they have a form."""
     data = model.simulate(size, seed, num_obs).data
+    if hyperparameters:
+        data = beside_hyperparameters(data, hyperparameters, size, seed)
     if form is None and not isinstance(data, Mapping):
         return data
     if form is None:
@@ -71,6 +83,17 @@ def draw(
         except ValueError as error:
             problem = f"returned {error}; every call of every model must return the same names and shapes"
     raise _failed(model, size, seed, num_obs, problem)
+
+
+def beside_hyperparameters(
+    data: Any, hyperparameters: Ranges, size: int, seed: np.random.SeedSequence
+) -> dict[str, NDArray[Any]]:
+    """Return simulated data as a dict, with the hyperparameters that they were drawn with.
+
+    A model that lacks some of them is given values all the same: what it would have been compared at.
+    """
+    arrays = dict(data) if isinstance(data, Mapping) else {DATA: data}
+    return {**arrays, HYPERPARAMETERS: as_columns(hyperparameters, draw_values(hyperparameters, size, seed), size)}
 
 
 def _failed(
@@ -92,13 +115,14 @@ def _padded_chunk(
     size: int,
     num_obs: NumObsRange,
     form: MixedForm | None,
+    hyperparameters: Ranges | None,
 ) -> NDArray[np.float64]:
     """Return a chunk of data sets of different lengths, filled up with nan to the longest that there may be."""
     padded = np.empty(0)
     start = 0
     for group_index, (group_size, number) in enumerate(num_obs.draw(seed, chunk_index, size)):
         group_seed = np.random.SeedSequence(seed, spawn_key=(model_index, chunk_index, group_index))
-        data = draw(model, group_size, group_seed, number, form)
+        data = draw(model, group_size, group_seed, number, form, hyperparameters)
         # Packed data are as long as the longest already.
         length, longest = (number, num_obs.high) if form is None else (form.width, form.width)
         if group_index == 0:

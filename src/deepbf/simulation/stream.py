@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from deepbf._mixed import MixedForm
 from deepbf.models import Model, SimulationError
+from deepbf.models.hyperparameters import Ranges
 from deepbf.simulation.chunks import CHUNK_SIZE, Transform, simulate_chunks
 from deepbf.simulation.num_obs import NumObsRange
 
@@ -40,6 +41,8 @@ class SimulationStream:
         The range of the number of observations a data set, for simulators that take it.
     form
         How data sets that are dicts of arrays are packed into rows.
+    hyperparameters
+        The ranges of the models' hyperparameters, whose values then come with the data.
     transform
         Runs on each model's data where they were simulated.
     executor
@@ -58,6 +61,7 @@ class SimulationStream:
         shapes: list[tuple[int, ...]] | None = None,
         num_obs: NumObsRange | None = None,
         form: MixedForm | None = None,
+        hyperparameters: Ranges | None = None,
         transform: Transform | None = None,
         executor: Executor | None = None,
         num_ahead: int | None = None,
@@ -75,6 +79,7 @@ class SimulationStream:
         self._transform = transform
         self._num_obs = num_obs
         self._form = form
+        self._hyperparameters = hyperparameters
         self.chunks_per_task = 1
 
     def __enter__(self) -> SimulationStream:
@@ -96,7 +101,14 @@ class SimulationStream:
             sizes = self._next_sizes()
             with naming_dead_workers():
                 task = self._executor.submit(
-                    simulate_chunks, self._models, self._seed, sizes, self._transform, self._num_obs, self._form
+                    simulate_chunks,
+                    self._models,
+                    self._seed,
+                    sizes,
+                    self._transform,
+                    self._num_obs,
+                    self._form,
+                    self._hyperparameters,
                 )
             self._tasks.append(task)
 

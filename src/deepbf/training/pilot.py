@@ -63,7 +63,13 @@ def run_pilot(
     wanted = min(PILOT_DATASETS, num_datasets) if num_datasets is not None else PILOT_DATASETS
     parts: list[list[NDArray[np.generic]]] = []
     with SimulationStream(
-        model_set.models, seed, num_datasets=wanted, num_obs=num_obs, form=form, executor=executor
+        model_set.models,
+        seed,
+        num_datasets=wanted,
+        num_obs=num_obs,
+        form=form,
+        hyperparameters=model_set.hyperparameters,
+        executor=executor,
     ) as stream:
         while not stream.exhausted:
             parts.append(take_or_stop(stream, stop))

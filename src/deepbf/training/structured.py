@@ -8,10 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deepbf._mixed import MixedForm, describe
+from deepbf._mixed import DATA, HYPERPARAMETERS, MixedForm, describe
 from deepbf.models import ModelSet, SimulationError
+from deepbf.models.model import fresh_seed
 from deepbf.networks import NETWORKS, OBSERVATION_AXES, Structure
 from deepbf.simulation import NumObsRange
+from deepbf.simulation.chunks import beside_hyperparameters
 from deepbf.standardise import Standardiser
 
 # The fewest and the most there are along each axis of observations.
@@ -43,6 +45,19 @@ def arrays_of(structure: Structure, form: MixedForm | None, data: Sequence[NDArr
     return [Array(name, structure[name], [arrays[name] for arrays in unpacked]) for name in form.names]
 
 
+def beside_its_hyperparameters(structure: Structure, model_set: ModelSet) -> Structure:
+    """Return the structure of data that come with the values of their models' hyperparameters, if there are any."""
+    if not model_set.hyperparameters:
+        return structure
+    arrays = {DATA: structure} if isinstance(structure, str) else structure
+    if HYPERPARAMETERS in arrays:
+        raise ValueError(
+            f"structure may not name an array {HYPERPARAMETERS!r}: the values of the models' hyperparameters have that "
+            "name. Rename the array."
+        )
+    return dict(sorted({**arrays, HYPERPARAMETERS: "vector"}.items()))
+
+
 def find_form(model_set: ModelSet, structure: Structure, num_obs: NumObsRange | None, seed: int) -> MixedForm | None:
     """Return how to pack the models' data, after one data set of each; None for data that are one array."""
     if isinstance(structure, str):
@@ -64,6 +79,9 @@ def _form_of(
 ) -> MixedForm:
     model = model_set.models[index]
     drawn = [model.simulate(1, seed, number).data for number in (num_obs or (None,))]
+    ranges = model_set.hyperparameters
+    if ranges:
+        drawn = [beside_hyperparameters(data, ranges, 1, fresh_seed(seed)) for data in drawn]
     for data in drawn:
         found = f"returns {', '.join(sorted(data))}" if isinstance(data, dict) else "returns one array"
         if not isinstance(data, dict) or sorted(data) != sorted(structure):

@@ -18,6 +18,7 @@ from deepbf._mixed import MixedForm
 from deepbf._numerics import cross_entropy, log_evidence
 from deepbf.losses import Loss
 from deepbf.models import ModelSet, SimulationError
+from deepbf.models.hyperparameters import Ranges
 from deepbf.networks import AbstractNetwork, AbstractPreparation, NetworkKind, Structure, network_kind
 from deepbf.networks.ensemble import compile_evaluation, ensemble_log_odds, in_batches, init_ensemble, settle_ensemble
 from deepbf.networks.mixed import MixedSummary
@@ -76,7 +77,8 @@ class TrainedEnsemble:
     they came from, data sets, K - 1): what a Bayes factor looks like if a model is true. `sizes` has, for each array of
     the data by name, the fewest and the most observations along its axes. Where the number of observations varies,
     `num_obs` has its range, `reference_num_obs` those of the simulations set aside, shape (K, data sets); simulators
-    were told the number if `num_obs_asked`. Mixed data are packed by `form`.
+    were told the number if `num_obs_asked`. Mixed data are packed by `form`. Data come with the values of the models'
+    `hyperparameters`, whose ranges these are, if there are any.
     """
 
     standardiser: Standardiser
@@ -90,6 +92,7 @@ class TrainedEnsemble:
     num_obs_asked: bool = False
     sizes: Mapping[str, Sizes] = field(default_factory=dict)
     form: MixedForm | None = None
+    hyperparameters: Ranges = field(default_factory=dict)
 
     def sized(self, data: NDArray[np.generic]) -> NDArray[np.generic]:
         """Return the array whose observations are counted: the data themselves, or one of the parts packed in them."""
@@ -141,6 +144,7 @@ def train(
             shapes=[pilot.data_shape] * len(model_set),
             num_obs=num_obs,
             form=form,
+            hyperparameters=model_set.hyperparameters,
             transform=standardiser,
             executor=executor,
         ) as stream:
@@ -157,7 +161,9 @@ def train(
                 draw_rng=np.random.default_rng(draw_seed),
             )  # fmt: skip
             trained = trainer.run(bar, stop)
-            return replace(trained, form=form, num_obs_asked=num_obs is not None)
+            return replace(
+                trained, form=form, num_obs_asked=num_obs is not None, hyperparameters=model_set.hyperparameters
+            )
 
 
 class Trainer:

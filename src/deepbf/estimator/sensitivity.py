@@ -1,0 +1,67 @@
+"""Prior sensitivity: the log Bayes factor at the observed data as a curve over a hyperparameter of the prior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deepbf.answer import write_odds
+from deepbf.models.hyperparameters import Ranges, scaled
+
+MOST_ROWS_PRINTED = 24
+
+
+@dataclass(frozen=True)
+class LogBfCurve:
+    """The log Bayes factor of one data set, for each value of a hyperparameter.
+
+    Parameters
+    ----------
+    hyperparameter
+        Its name.
+    values
+        Its values, increasing.
+    log_bf
+        Natural log Bayes factor of `model` over `against` there.
+    error
+        Spread of the ensemble's members, as a standard error; None for an ensemble of one.
+    on_log_scale
+        Whether the values are spread over a log scale.
+    model, against
+        The direction, by name.
+    """
+
+    hyperparameter: str
+    values: NDArray[np.float64]
+    log_bf: NDArray[np.float64]
+    error: NDArray[np.float64] | None
+    on_log_scale: bool
+    model: str
+    against: str
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The smallest and the largest log Bayes factor on the curve: what the choice of the prior can do."""
+        return float(self.log_bf.min()), float(self.log_bf.max())
+
+    def __str__(self) -> str:
+        lines = [f"Log Bayes factor (natural log) of {self.model} over {self.against}, by {self.hyperparameter}"]
+        for k in np.unique(np.linspace(0, len(self.values) - 1, MOST_ROWS_PRINTED).round().astype(int)):
+            error = "" if self.error is None else f" +- {self.error[k]:.2g}"
+            favours = self.model if self.log_bf[k] >= 0 else self.against
+            odds = write_odds(abs(float(self.log_bf[k])))
+            lines.append(f"  {self.values[k]:>9.4g}  {self.log_bf[k]:>8.2f}{error:<9} {odds} for {favours}")
+        return "\n".join(lines)
+
+
+def grid_over(ranges: Ranges, name: str, number: int) -> NDArray[np.float64]:
+    """Return values evenly over the range, on the scale that they were drawn on in training."""
+    ends = ranges[name]
+    low, high = (float(scaled(ends, end)) for end in ends)
+    grid = np.linspace(low, high, number)
+    values = np.exp(grid) if ends[0] > 0 else grid
+    # Rounding must not carry the ends out of the range.
+    values[[0, -1]] = ends
+    return values
