@@ -149,8 +149,30 @@ def test_odds_are_at_least_one_to_one_and_finite(log_odds: float) -> None:
 
 
 def test_all_models_are_printed_with_their_probabilities() -> None:
-    text = str(answer(1.0, names=("a", "b", "c"), prior_probs=(0.2, 0.3, 0.5), posterior_probs=(0.7, 0.2999, 1e-4)))
-    assert "a 0.700, b 0.300, c < 0.001; before the data 0.200, 0.300, 0.500" in text
+    text = str(answer(1.0, prior_probs=(0.4, 0.6), posterior_probs=(0.7, 0.3)))
+    assert "process dissociation 0.700, Stroop 0.300; before the data 0.400, 0.600" in text
+
+
+def test_more_than_two_models_are_ranked() -> None:
+    said = answer(
+        1.0,
+        names=("a", "b", "c"),
+        prior_probs=(0.2, 0.3, 0.5),
+        posterior_probs=(0.2999, 0.7, 1e-4),
+        log_evidence=(0.0, -0.1, -8.0),
+    )
+    # Evidence decides with the prior: b is ahead, though the data alone speak for a.
+    assert said.ranking == ("b", "a", "c")
+    assert said.best == "b"
+    assert said.to_dict()["ranking"] == ("b", "a", "c")
+    text = str(said)
+    assert "ranking           1. b 0.700 (before the data 0.300)\n" in text
+    assert "2. a 0.300 (before the data 0.200); 1.1 to 1 against b over it\n" in text
+    assert "3. c < 0.001 (before the data 0.500); 2,697 to 1 for b over it" in text
+
+
+def test_ranking_without_evidence_goes_by_probability() -> None:
+    assert answer(1.0, prior_probs=(0.5, 0.5), posterior_probs=(0.3, 0.7)).ranking == ("Stroop", "process dissociation")
 
 
 def test_surprise_is_printed_for_both_models_and_survives_json() -> None:

@@ -36,6 +36,8 @@ class Answer:
     surprise
         For `model` and `against`, by name: the probability, if that model were true, of a Bayes factor at least as much
         against it as this one. Small is surprising. None for an estimator that holds no reference simulations.
+    log_evidence
+        Of all models, in the order given to `fit`, up to a constant: differences are log Bayes factors.
     warnings
         What should make a reader careful, in words.
     """
@@ -49,6 +51,7 @@ class Answer:
     prior_probs: tuple[float, ...]
     posterior_probs: tuple[float, ...]
     surprise: dict[str, TailArea] | None = None
+    log_evidence: tuple[float, ...] = ()
     warnings: tuple[str, ...] = field(default=())
 
     @property
@@ -66,9 +69,24 @@ class Answer:
         """How strong the evidence is, in Jeffreys' words."""
         return strength_on_jeffreys_scale(self.log_bf)
 
+    @property
+    def ranking(self) -> tuple[str, ...]:
+        """All models, the most probable after the data first."""
+        scores = [
+            evidence + math.log(prior) for evidence, prior in zip(self.log_evidence, self.prior_probs, strict=False)
+        ] or list(self.posterior_probs)
+        # Negated, so that of equals the first given stays first.
+        order = sorted(range(len(self.names)), key=lambda k: -scores[k])
+        return tuple(self.names[k] for k in order)
+
+    @property
+    def best(self) -> str:
+        """The most probable model after the data."""
+        return self.ranking[0]
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""
-        derived = {"favours": self.favours, "over": self.over, "strength": self.strength}
+        derived = {"favours": self.favours, "over": self.over, "strength": self.strength, "ranking": self.ranking}
         surprise = None if self.surprise is None else {name: area._asdict() for name, area in self.surprise.items()}
         return {**asdict(self), "surprise": surprise, **derived}
 
@@ -79,6 +97,8 @@ class Answer:
             ("evidence", f"{self.strength} (Jeffreys' scale)"),
             ("probabilities", self._written_probs()),
         ]
+        if len(self.names) > 2:
+            rows[-1:] = self._written_ranking()
         if self.surprise is not None:
             rows.append(("surprise", self._written_surprise()))
         lines = [f"In favour of {self.favours} over {self.over}"]
@@ -97,6 +117,20 @@ class Answer:
     def _written_surprise(self) -> str:
         said = [f"{write_tail_area(area)} if {name} is true" for name, area in (self.surprise or {}).items()]
         return f"{', '.join(said)}; small is surprising"
+
+    def _written_ranking(self) -> list[tuple[str, str]]:
+        """Return a line a model, the most probable first, with the odds of the best against it by the data alone."""
+        best = self.names.index(self.best)
+        rows = []
+        for place, name in enumerate(self.ranking):
+            k = self.names.index(name)
+            behind = ""
+            if place and self.log_evidence:
+                gap = self.log_evidence[best] - self.log_evidence[k]
+                behind = f"; {write_odds(abs(gap))} {'for' if gap >= 0 else 'against'} {self.best} over it"
+            prob = f"{write_prob(self.posterior_probs[k])} (before the data {write_prob(self.prior_probs[k])})"
+            rows.append(("ranking" if place == 0 else "", f"{place + 1}. {name} {prob}{behind}"))
+        return rows
 
     def _written_probs(self) -> str:
         after = ", ".join(

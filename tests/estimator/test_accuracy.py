@@ -81,6 +81,26 @@ def test_three_means(three_means: BayesFactor) -> None:
     assert cross_entropy(log_bf, label) - cross_entropy(exact, label) < 0.01
 
 
+def test_pairs_of_three_agree_with_each_other(three_means: BayesFactor) -> None:
+    data, _ = simulate_truth(simulators.THREE_MEANS, 300, seed=47)
+    pairs = {(i, j): three_means.log_bf(data, i, j) for i in range(3) for j in range(3)}
+    for i, j in pairs:
+        np.testing.assert_allclose(pairs[i, j], -pairs[j, i], rtol=0, atol=1e-9)
+        for k in range(3):
+            np.testing.assert_allclose(pairs[i, j] + pairs[j, k], pairs[i, k], rtol=0, atol=1e-9)
+
+
+def test_prior_odds_afterwards_shift_the_posterior_odds_exactly(three_means: BayesFactor) -> None:
+    data, _ = simulate_truth(simulators.THREE_MEANS, 50, seed=48)
+    prior = np.array([0.7, 0.2, 0.1])
+    probs, even = (three_means.posterior_probs(data, weights) for weights in (prior, np.full(3, 1 / 3)))
+    shifted = even * prior
+    np.testing.assert_allclose(probs, shifted / shifted.sum(axis=1, keepdims=True), rtol=1e-9)
+    answer = three_means.compare(data[0], prior_probs=prior)
+    assert answer.ranking == tuple(three_means.names[k] for k in np.argsort(-probs[0]))
+    assert (answer.favours if answer.log_bf >= 0 else answer.over) == answer.model
+
+
 def test_the_record_holds_an_honest_loss(normal_mean: BayesFactor) -> None:
     data, label = simulate_truth(NORMAL_MEAN, 2000, seed=45)
     losses = -log_softmax(of_two(normal_mean.log_bf(data)), axis=1)[np.arange(len(label)), label]

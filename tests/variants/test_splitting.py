@@ -63,7 +63,7 @@ def test_intrinsic_ones_average_over_every_training_sample(variants: Variants) -
     whole = bf.log_bf_members(DATA)
     inverse = -np.stack([bf.log_bf_members(DATA[:, places]) for places in every])
     arithmetic, geometric = variants.arithmetic(DATA, 3), variants.geometric(DATA, 3)
-    expected = (whole + logsumexp(inverse, axis=0) - math.log(len(every))).mean(axis=0)
+    expected = (whole + np.asarray(logsumexp(inverse, axis=0)) - math.log(len(every))).mean(axis=0)
     np.testing.assert_allclose(arithmetic.log_bf, expected, atol=1e-5)
     np.testing.assert_allclose(geometric.log_bf, (whole + inverse.mean(axis=0)).mean(axis=0), atol=1e-5)
     for found in (arithmetic, geometric):

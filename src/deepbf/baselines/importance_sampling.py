@@ -81,7 +81,7 @@ class _Proposal:
             log_shares = np.log(self.part_sizes(len(points)) / len(points))
         log_betas = np.log(points) @ (self.a - 1).T + np.log1p(-points) @ (self.b - 1).T
         log_betas += log_shares[1:] - betaln(self.a, self.b).sum(axis=1)
-        return np.logaddexp(log_shares[0] + log_prior, logsumexp(log_betas, axis=1))
+        return np.logaddexp(log_shares[0] + log_prior, np.asarray(logsumexp(log_betas, axis=1)))
 
     def part_sizes(self, size: int) -> NDArray[np.int64]:
         """Return how many of `size` draws come from the prior, and how many from each piece; they are in that order."""

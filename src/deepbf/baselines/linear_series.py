@@ -118,6 +118,5 @@ def _by_rule(log_likelihood: LogLikelihood, data: NDArray[np.float64], num_nodes
     coefficients, log_weights = _rule(num_nodes)
     rows = max(1, VALUES_PER_CHUNK // num_nodes)
     chunks = [data[start : start + rows] for start in range(0, len(data), rows)]
-    return np.concatenate(
-        [np.empty(0), *(logsumexp(log_likelihood(coefficients, chunk) + log_weights, axis=1) for chunk in chunks)]
-    )
+    parts = [np.asarray(logsumexp(log_likelihood(coefficients, chunk) + log_weights, axis=1)) for chunk in chunks]
+    return np.concatenate([np.empty(0), *parts])

@@ -227,6 +227,7 @@ class BayesFactor:
             prior_probs=tuple(prior.tolist()),
             posterior_probs=tuple(np.exp(log_posterior_probs(mean_evidence, np.log(prior))).tolist()),
             surprise=self._surprise(float(members.mean()), first, second, self._count_observations(data)),
+            log_evidence=tuple((mean_evidence - mean_evidence.max()).tolist()),
             warnings=self._warnings(members, error),
         )
 

@@ -30,6 +30,8 @@ class Study:
         What `deepbf.fit` should assume about the data.
     exact_log_bf
         Maps data sets along a leading axis to exact natural log Bayes factors, first model over second.
+    exact_log_evidence
+        Of more than two models: to exact natural log evidences, shape (data sets, models).
     """
 
     name: str
@@ -38,3 +40,4 @@ class Study:
     models: tuple[Model, ...]
     structure: str | dict[str, str]
     exact_log_bf: Callable[[Any], NDArray[np.float64]]
+    exact_log_evidence: Callable[[Any], NDArray[np.float64]] | None = None
