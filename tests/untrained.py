@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from deepbf import BayesFactor
-from deepbf.networks import NETWORKS, OBSERVATION_AXES
+from deepbf import BayesFactor, losses
+from deepbf.networks import NETWORKS, OBSERVATION_AXES, linked
 from deepbf.networks.ensemble import init_ensemble, settle_ensemble
 from deepbf.standardise import Standardiser
 from deepbf.training import TrainedEnsemble, TrainingRecord
@@ -40,9 +40,10 @@ def untrained(
     names: tuple[str, ...] = ("first", "second"),
     num_members: int = 2,
     seed: int = 0,
+    loss: str = losses.DEFAULT,
 ) -> BayesFactor:
     """Return an estimator fitted to pilot data in all but its weights, which are random."""
-    kind = NETWORKS[structure][network]
+    kind = linked(NETWORKS[structure][network], losses.by_name(loss).link)
     data_shape = data_shape or USUAL_SHAPES[structure]
     pilot = pilot_data(data_shape, len(names))
     standardiser = Standardiser.fit(pilot, num_axes=OBSERVATION_AXES[structure])
@@ -58,6 +59,7 @@ def untrained(
         prior_probs=np.full(len(names), 1 / len(names)),
         structure=structure,
         network=network,
+        loss=loss,
         ensemble=TrainedEnsemble(
             standardiser,
             preparation,

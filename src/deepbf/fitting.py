@@ -32,8 +32,9 @@ def fit(
     structure: str | Mapping[str, str] = "vector",
     num_obs: tuple[int, int] | None = None,
     prior_probs: ArrayLike | None = None,
+    training_probs: ArrayLike | None = None,
     network: str = "auto",
-    loss: str = "cross_entropy",
+    loss: str = losses.DEFAULT,
     seconds: float | None = None,
     steps: int | None = None,
     num_simulations: int | None = None,
@@ -62,12 +63,17 @@ def fit(
         observations as it does. Of a dict of arrays, those grow whose shape follows it.
     prior_probs
         One probability a model, for the posterior probabilities. Equal by default. Bayes factors do not depend on it.
+    training_probs
+        The mixture of models that the classifier is trained at, one probability a model. Equal by default, which is
+        the best start: another mixture aims at the same Bayes factors, and moves the effort to where its posterior
+        probabilities are in doubt.
     network
         "auto" for the structure's default, or a name: "mlp", "fnn", "bnn" for vectors; "deepset", "deepset2" for
         exchangeable observations, "set-attention" for those that interact; "deepset" for nested ones; "summary", "conv"
         for series.
     loss
-        "cross_entropy".
+        "cross_entropy"; an f-divergence (Remark 1), "kl", "reverse_kl", "jensen_shannon", "squared_hellinger" or
+        "pearson"; or one of Evidence Networks, "exponential" or "leaky_pop". All aim at the same Bayes factors.
     seconds, steps, num_simulations
         At most one budget; 60 seconds by default. `seconds`: wall time of the whole call, compilation included;
         simulations arrive all the while, and are used again only while none are new. `steps`: every step brings fresh
@@ -106,21 +112,23 @@ def fit(
     chosen_schedule, budget = check_plan(
         schedule, peak_rate(laid_out, network), seconds, steps, num_simulations, len(model_set)
     )
-    loss_fn = losses.by_name(loss)
+    loss_kind = losses.by_name(loss)
+    mixture = None if training_probs is None else _checks.check_probs("training_probs", training_probs, model_set.names)
     num_obs_range = None if num_obs is None else check_num_obs(num_obs, model_set, laid_out, network)
     num_members = _checks.check_count("ensemble", ensemble)
     check_executor(executor, model_set.models)
     seed = _checks.check_seed("seed", seed)
 
     def as_estimator(trained: TrainedEnsemble) -> BayesFactor:
-        return BayesFactor(model_set.names, model_set.prior_probs, laid_out, network, trained, model_set.models)
+        return BayesFactor(model_set.names, model_set.prior_probs, laid_out, network, trained, loss, model_set.models)
 
     try:
         trained = train(
             model_set,
             structure=laid_out,
             network=network,
-            loss=loss_fn,
+            loss=loss_kind.of_log_odds if mixture is None else losses.at_mixture(loss_kind.of_log_odds, mixture),
+            link=loss_kind.link,
             schedule=chosen_schedule,
             budget=budget,
             num_members=num_members,

@@ -5,15 +5,17 @@ exact to the estimated model posterior, 0 for a perfect estimator.
 """
 
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
 import deepbf
-from deepbf import BayesFactor
+from deepbf import BayesFactor, losses
 from deepbf.baselines import normal_mean_log_bf
 from tests import simulators
 from tests.simulators import NORMAL_MEAN, simulate_truth
@@ -108,6 +110,45 @@ def test_the_record_holds_an_honest_loss(normal_mean: BayesFactor) -> None:
     error = losses.std() / np.sqrt(2000)
     assert abs(normal_mean.record.held_out_loss - losses.mean()) < 4 * error
     assert error < 0.02
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", losses.LOSSES)
+def test_every_loss_finds_the_bayes_factor(loss: str, tmp_path: Path) -> None:
+    data, label = simulate_truth(NORMAL_MEAN, 5000, seed=49)
+    exact = normal_mean_log_bf(data, prior_scale=1.0)
+    estimator = deepbf.fit(NORMAL_MEAN, structure="exchangeable", loss=loss, steps=2000, seed=3, progress=False)
+    assert excess_loss(estimator.log_bf(data), exact, label) < 5e-3
+    estimator.save(tmp_path / "estimator.deepbf")
+    assert_array_equal(deepbf.load(tmp_path / "estimator.deepbf").log_bf_members(data), estimator.log_bf_members(data))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", losses.LOSSES)
+def test_every_loss_finds_the_bayes_factors_of_three_models(loss: str) -> None:
+    data, label = simulate_truth(simulators.THREE_MEANS, 5000, seed=50)
+    exact = simulators.three_means_log_evidence(data)
+    estimator = deepbf.fit(
+        simulators.THREE_MEANS, structure="exchangeable", loss=loss, steps=2000, ensemble=2, seed=3, progress=False
+    )
+    log_bf = np.stack([estimator.log_bf(data, k, 2) for k in range(3)], axis=1)
+    assert cross_entropy(log_bf, label) - cross_entropy(exact, label) < 1e-2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", ["cross_entropy", "squared_hellinger"])
+def test_any_mixture_to_train_at_gives_the_same_bayes_factor(loss: str) -> None:
+    data, label = simulate_truth(NORMAL_MEAN, 10_000, seed=51)
+    exact = normal_mean_log_bf(data, prior_scale=1.0)
+    for probs in (None, [0.9, 0.1], [0.1, 0.9]):
+        estimator = deepbf.fit(
+            NORMAL_MEAN, structure="exchangeable", loss=loss, training_probs=probs, steps=2000, seed=3, progress=False
+        )
+        log_bf = estimator.log_bf(data)
+        assert excess_loss(log_bf, exact, label) < 2e-3
+        # Log prior odds left in would be 2.2.
+        undecided = np.abs(exact) < np.log(100)
+        assert abs(np.mean(log_bf[undecided] - exact[undecided])) < 0.1
 
 
 @pytest.mark.slow

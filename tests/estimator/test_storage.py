@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
@@ -87,6 +87,32 @@ def test_a_trained_estimator_is_saved_with_all_it_knows(
     assert first.keys() == second.keys()
     for name, array in first.items():
         assert_array_equal(second[name], array)
+
+
+def test_a_link_is_there_after_loading_too(tmp_path: Path) -> None:
+    # The same weights, with and without the link; batch statistics are settled behind it.
+    plain, linked = (untrained("vector", "bnn", loss=loss) for loss in ("exponential", "leaky_pop"))
+    data = np.concatenate([pilot[:5] for pilot in pilot_data((13,))] + [np.full((1, 13), 1e30)])
+    output = plain.log_bf_members(data)
+    for estimator, expected in ((plain, output), (linked, output * (1 + np.abs(output)))):
+        path = tmp_path / f"{estimator.loss}.deepbf"
+        estimator.save(path)
+        loaded = deepbf.load(path)
+        assert_array_equal(loaded.log_bf_members(data), estimator.log_bf_members(data))
+        assert_allclose(loaded.log_bf_members(data), expected, rtol=1e-5)
+        assert loaded.loss == estimator.loss
+        assert repr(loaded) == repr(estimator)
+        assert f"trained by {estimator.loss}" in repr(loaded)
+
+
+def test_a_file_that_names_no_loss_is_from_before_there_were_others(saved: Path) -> None:
+    data = pilot_data((13,))[0][:3]
+    before = deepbf.load(saved).log_bf_members(data)
+    rewrite(saved, lambda metadata, header, arrays: header.pop("loss"))
+    loaded = deepbf.load(saved)
+    assert loaded.loss == "cross_entropy"
+    assert "trained by" not in repr(loaded)
+    assert_array_equal(loaded.log_bf_members(data), before)
 
 
 def test_saving_twice_replaces_the_file(saved: Path) -> None:
@@ -202,6 +228,8 @@ def test_damaged_metadata(case: str, saved: Path) -> None:
 DAMAGED_HEADERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "unknown structure": lambda header: header.update(structure="spiral"),
     "unknown network": lambda header: header.update(network="transformer"),
+    "unknown loss": lambda header: header.update(loss="hinge"),
+    "loss with a link that the weights do not have": lambda header: header.update(loss="leaky_pop"),
     "one name too many": lambda header: header["names"].append("third"),
     "one member too many": lambda header: header.update(num_members=3),
     "members in words": lambda header: header.update(num_members="two"),
@@ -228,7 +256,8 @@ def test_a_header_without_one_of_its_entries(saved: Path) -> None:
     content = saved.read_bytes()
     with safe_open(saved, framework="np") as file:
         # Files from before these were written can still be read.
-        entries = [name for name in json.loads(file.metadata()["header"]) if name not in ("has_reference", "num_obs")]
+        later = ("has_reference", "num_obs", "loss")
+        entries = [name for name in json.loads(file.metadata()["header"]) if name not in later]
     assert len(entries) > 5
     for entry in entries:
         saved.write_bytes(content)

@@ -12,6 +12,7 @@ SETTINGS = (
     "structure",
     "num_obs",
     "prior_probs",
+    "training_probs",
     "network",
     "loss",
     "seconds",

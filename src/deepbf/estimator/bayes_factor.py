@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student_t
 
-from deepbf import _checks
+from deepbf import _checks, losses
 from deepbf._mixed import DATA, HYPERPARAMETERS, describe, shapes_of
 from deepbf._numerics import log_evidence, log_posterior_probs, log_ratio
 from deepbf.answer import Answer, TailArea
@@ -72,6 +72,8 @@ class BayesFactor:
         How data are laid out, and the architecture, by name.
     ensemble
         The trained map.
+    loss
+        What it was trained by, by name.
     models
         The models of the fit, for `evaluate`. They are Python functions, so a file does not hold them: None after
         `deepbf.load`.
@@ -84,6 +86,7 @@ class BayesFactor:
     structure: Structure
     network: str
     ensemble: TrainedEnsemble
+    loss: str = losses.DEFAULT
     models: tuple[Model, ...] | None = field(default=None, repr=False, compare=False)
     values: Mapping[str, float] | None = None
 
@@ -183,7 +186,8 @@ class BayesFactor:
     ) -> NDArray[np.float64]:
         """Return the models' posterior probabilities, shape (batch, K), under any prior probabilities.
 
-        Training always weighs the models equally, so other prior odds shift the log odds exactly.
+        The networks' log odds are log evidence ratios, whatever mixture of models they were trained at, so prior odds
+        shift them exactly.
         """
         prior = self._prior(prior_probs)
         evidence = log_evidence(self._log_odds(self.check_data("data", data, extrapolate))).mean(axis=0)
@@ -449,12 +453,15 @@ class BayesFactor:
     def __repr__(self) -> str:
         return (
             f"BayesFactor({' against '.join(self.names)}; {self._written_structure()} data {self._written_shape()}; "
-            f"{self.num_members} x {self.network}; {self.record.num_simulations:,} simulations, "
+            f"{self.num_members} x {self.network}{self._written_loss()}; {self.record.num_simulations:,} simulations, "
             f"{self.record.seconds:.0f} s, held-out loss {self.record.held_out_loss:.4f})"
         )
 
     def _written_structure(self) -> str:
         return self.structure if isinstance(self.structure, str) else "mixed"
+
+    def _written_loss(self) -> str:
+        return "" if self.loss == losses.DEFAULT else f" trained by {self.loss}"
 
     def _count_observations(self, data: NDArray[np.generic]) -> int:
         """Return how many observations the first data set has."""

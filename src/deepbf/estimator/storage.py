@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
-from deepbf import _checks
+from deepbf import _checks, losses
 from deepbf._files import write_whole
 from deepbf._mixed import MixedForm, Part
 from deepbf._version import __version__
@@ -33,6 +33,7 @@ from deepbf.networks import (
     InputLayout,
     Structure,
     check_structure,
+    linked,
     network_kind,
 )
 from deepbf.networks.ensemble import blank_ensemble
@@ -84,6 +85,7 @@ def save(estimator: BayesFactor, path: str | os.PathLike[str]) -> None:
         "prior_probs": estimator.prior_probs.tolist(),
         "structure": estimator.structure,
         "network": estimator.network,
+        "loss": estimator.loss,
         "num_members": estimator.num_members,
         "data_shape": list(ensemble.data_shape),
         "layout": dataclasses.asdict(ensemble.preparation.layout(ensemble.data_shape)),
@@ -164,7 +166,9 @@ def rebuild(header: Mapping[str, Any], arrays: Arrays) -> BayesFactor:
     """Return the estimator from its header and arrays."""
     structure = check_structure(header["structure"])
     form = read_form(header, structure)
-    kind = network_kind(structure, header["network"], form)
+    # Files from before there were others do not name their loss.
+    loss = header.get("loss", losses.DEFAULT)
+    kind = linked(network_kind(structure, header["network"], form), losses.by_name(loss).link)
     layout = InputLayout(**header["layout"])
     preparation = build_part(header["preparation"], arrays)
     if not isinstance(preparation, AbstractPreparation):
@@ -192,6 +196,7 @@ def rebuild(header: Mapping[str, Any], arrays: Arrays) -> BayesFactor:
         structure=structure,
         network=header["network"],
         ensemble=ensemble,
+        loss=loss,
         values=check_values("values", ensemble.hyperparameters, header["values"]) if header["values"] else None,
     )
 

@@ -1,6 +1,7 @@
 """Networks: from prepared data sets to log odds, for vectors, sets and series."""
 
 from deepbf.networks.base import AbstractNetwork, AbstractPreparation, InputLayout
+from deepbf.networks.link import linked
 from deepbf.networks.registry import (
     NETWORKS,
     OBSERVATION_AXES,
@@ -22,6 +23,7 @@ __all__ = [
     "Structure",
     "check_network",
     "check_structure",
+    "linked",
     "network_kind",
     "peak_rate",
 ]
