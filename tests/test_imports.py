@@ -39,7 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "evaluating": FLOOR | {"models", "simulation", "evaluation"},
     # The one call that puts training and estimator together.
     "fitting": ESTIMATION,
-    "variants": ESTIMATION | RESULTS,
+    "variants": ESTIMATION | RESULTS | {"fitting"},
     "criticism": ESTIMATION | RESULTS,
     # The independent judge: shares neither networks nor training with what it judges.
     "baselines": FLOOR | {"models", "simulation"},

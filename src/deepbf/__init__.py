@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from deepbf.evaluation import Evaluation
     from deepbf.fitting import fit
     from deepbf.models import Model, ModelSet, SimulationError, Simulations
+    from deepbf.variants.tailored import fit_tailored
+    from deepbf.variants.tailored_answer import TailoredAnswer
 
 
 __all__ = [
@@ -25,11 +27,13 @@ __all__ = [
     "ModelSet",
     "SimulationError",
     "Simulations",
+    "TailoredAnswer",
     "__version__",
     "baselines",
     "evaluate",
     "evaluation",
     "fit",
+    "fit_tailored",
     "load",
     "plots",
     "studies",
@@ -45,9 +49,11 @@ _HOMES = {
     "ModelSet": "models",
     "SimulationError": "models",
     "Simulations": "models",
+    "TailoredAnswer": "variants.tailored_answer",
     "evaluate": "evaluating",
     "evaluation": "evaluation",
     "fit": "fitting",
+    "fit_tailored": "variants.tailored",
     "load": "estimator",
     "plots": "plots",
     "studies": "studies",

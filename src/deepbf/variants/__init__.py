@@ -1,0 +1,1 @@
+"""Bayes factors of other kinds, and answers trained for one data set."""
