@@ -1,10 +1,10 @@
 """Training near the observed data against a global estimator of as many simulations: error against the exact answer.
 
-Data 1 (i), n = 128. Observed: of each model, in the order drawn, the first 13 with an exact |log BF| of at most 8 and the
-first 7 with one between 8 and log 1e6, beyond which no decision depends on the number.
+Data 1 (i), n = 128. Observed: of each model, in the order drawn, the first 13 with an exact |log BF| of at most 8 and
+the first 7 with one between 8 and log 1e6, beyond which no decision depends on the number.
 
-The global estimator gets all simulations. For the tailored answers another one gets half of them, shared by all observed
-data sets but counted in full for each; the pilot and the screening of each data set get the other half.
+The global estimator gets all simulations. For the tailored answers another one gets half of them, shared by all
+observed data sets but counted in full for each; the pilot and the screening of each data set get the other half.
 
 Run: python benchmarks/tailoring.py                      about 5 minutes
      python benchmarks/tailoring.py --num-each 4         fewer observed data sets
@@ -109,7 +109,7 @@ def main() -> None:
     options = parser.parse_args()
     result = {"seed": options.seed, **measure(options.num_each, options.steps, options.seed)}
     print(f"{result['num_observed']} observed data sets, {result['num_beyond_8']} beyond 8; "
-          f"{result['total_simulations_each']:,} simulations each, {result['of_which_shared_global']:,} of them shared; "
+          f"{result['total_simulations_each']:,} simulations each, {result['of_which_shared_global']:,} shared; "
           f"{result['seconds_a_tailored_answer']:.1f} s a tailored answer")  # fmt: skip
     print(f"{'mean absolute error of log BF':<32} {'all':>6} {'up to 8':>8} {'beyond 8':>9}")
     for row in result["rows"]:

@@ -191,9 +191,13 @@ SIZES = ((2, 3), (2, 4))
 
 def test_fewer_groups_or_observations_than_in_training_are_refused() -> None:
     assert_array_equal(padded_groups("data", [[1.0, 2.0], [3.0, 4.0]], SHAPE, SIZES).shape, (1, *SHAPE))
-    with pytest.raises(ValueError, match="fewer groups than in training, 2 to 3: the first has 1"):
+    with pytest.raises(
+        ValueError, match="fewer groups than in training, 2 to 3: the first has 1"
+    ):
         padded_groups("data", [[1.0, 2.0]], SHAPE, SIZES)
-    with pytest.raises(ValueError, match="fewer observations in a group than in training, 2 to 4: the first has 1"):
+    with pytest.raises(
+        ValueError, match="fewer observations in a group than in training, 2 to 4: the first has 1"
+    ):
         padded_groups("data", [[[1.0, 2.0], [3.0, 4.0]], RAGGED], SHAPE, SIZES)
 
 

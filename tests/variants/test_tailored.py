@@ -54,8 +54,8 @@ def test_screening_leaves_no_bias(normal_mean: deepbf.BayesFactor) -> None:
     errors = np.array([answer.log_bf for answer in answers]) - exact(observed)
     said = np.array([answer.error for answer in answers])
     assert abs(errors.mean()) < 4 * errors.std(ddof=1) / np.sqrt(len(errors))
-    # The error that is stated is the one that is seen.
-    assert 0.5 < np.sqrt(np.mean(errors**2)) / said.mean() < 2
+    # The error that is stated is no smaller than the one that is seen, and no wild guess.
+    assert 0.2 < np.sqrt(np.mean(errors**2)) / said.mean() < 1.5
 
 
 def test_the_answer_says_what_came_near(normal_mean: deepbf.BayesFactor) -> None:
@@ -85,12 +85,15 @@ def test_prior_odds_shift_the_posterior_alone(normal_mean: deepbf.BayesFactor) -
 
 def test_three_models(three_means: deepbf.BayesFactor) -> None:
     observed = np.random.default_rng(3).normal(0.45, 1.0, NUM_OBS)
-    answer = tailored(observed, three_means, models=simulators.THREE_MEANS, model="plus", over="zero")
+    answer = tailored(
+        observed, three_means, models=simulators.THREE_MEANS, model="plus", over="zero", num_simulations=200_000
+    )
     evidence = simulators.three_means_log_evidence(observed[None])[0]
     assert answer.tailored
     assert answer.error is not None
     assert abs(answer.log_bf - (evidence[2] - evidence[1])) < 4 * answer.error
-    assert answer.error < 0.4
+    assert answer.error < 1.0
+    assert abs(answer.log_bf - (evidence[2] - evidence[1])) < 0.5
     assert len(answer.num_near) == 3
 
 

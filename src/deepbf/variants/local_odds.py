@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from threadpoolctl import threadpool_limits
@@ -17,6 +19,9 @@ from threadpoolctl import threadpool_limits
 # and leaves what they share alone. Measured on Data 1 (i): docs/tailoring.md.
 INVERSE_RIDGE = 0.3
 LEADING_WEIGHT = 5.0
+# How long the other features may be made: cross-validation decides, for of few simulations they learn noise.
+OTHER_WEIGHTS = (1.0, 0.1, 0.01)
+NUM_FOLDS = 3
 MAX_ITERATIONS = 1000
 # Fits on random halves, for the error.
 NUM_HALVES = 16
@@ -54,7 +59,8 @@ def local_odds(
     log_screened = np.log(np.asarray(num_screened, np.float64))
     # The matrices are small: on busy cores, threads that wait for each other cost far more than they save.
     with threadpool_limits(1):
-        whole = _fit(near, num_leading)
+        tried = _weights_to_try(near[0].shape[1], num_leading)
+        whole = _fit(near, _best_weights(near, tried))
         at_observed = _scores(whole, observed[None])[0] - log_screened
         simulated = [_scores(whole, features) - log_screened for features in near]
         log_counts = np.log([len(features) for features in near])
@@ -62,17 +68,45 @@ def local_odds(
         for _ in range(NUM_HALVES):
             some = [features[rng.permutation(len(features))[: (len(features) + 1) // 2]] for features in near]
             log_halved = np.log([len(features) for features in some])
-            halves.append(_scores(_fit(some, num_leading), observed[None])[0] - log_halved + log_counts - log_screened)
+            # With every feature at full length: what was left out for want of simulations is uncertain all the same.
+            halves.append(_scores(_fit(some, tried[0]), observed[None])[0] - log_halved + log_counts - log_screened)
     return LocalOdds(at_observed, np.stack(halves), simulated)
 
 
-def _fit(near: Sequence[NDArray[np.float64]], num_leading: int) -> Pipeline:
-    features = np.concatenate(near)
-    labels = np.repeat(np.arange(len(near)), [len(of_model) for of_model in near])
-    classifier = LogisticRegression(C=INVERSE_RIDGE, max_iter=MAX_ITERATIONS)
-    weights = np.where(np.arange(features.shape[1]) < num_leading, LEADING_WEIGHT, 1.0)
-    weigh = FunctionTransformer(lambda values: values * weights)
-    return make_pipeline(StandardScaler(), weigh, classifier).fit(features, labels)
+def _weights_to_try(num_features: int, num_leading: int) -> list[NDArray[np.float64]]:
+    is_leading = np.arange(num_features) < num_leading
+    return [np.where(is_leading, LEADING_WEIGHT, other) for other in OTHER_WEIGHTS]
+
+
+def _best_weights(near: Sequence[NDArray[np.float64]], tried: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Return the weights of the features under which simulations left out are told apart best."""
+    folds = StratifiedKFold(NUM_FOLDS)
+    features, labels = _stacked(near)
+    scores = [
+        cross_val_score(_classifier(weights), features, labels, scoring="neg_log_loss", cv=folds).mean()
+        for weights in tried
+    ]
+    return tried[int(np.argmax(scores))]
+
+
+def _fit(near: Sequence[NDArray[np.float64]], weights: NDArray[np.float64]) -> Pipeline:
+    return _classifier(weights).fit(*_stacked(near))
+
+
+def _classifier(weights: NDArray[np.float64]) -> Pipeline:
+    return make_pipeline(
+        StandardScaler(),
+        FunctionTransformer(partial(_weighed, weights=weights)),
+        LogisticRegression(C=INVERSE_RIDGE, max_iter=MAX_ITERATIONS),
+    )
+
+
+def _weighed(values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    return values * weights
+
+
+def _stacked(near: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    return np.concatenate(near), np.repeat(np.arange(len(near)), [len(of_model) for of_model in near])
 
 
 def _scores(fitted: Pipeline, features: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -43,13 +43,13 @@ class View:
     def summaries(self, data: NDArray[np.generic]) -> NDArray[np.float64]:
         """Return the summaries of data sets as the ensemble reads them, one row each."""
         if self.summary is None:
-            return self.estimator.log_odds_members(data).astype(np.float64).mean(axis=0)
+            return np.mean(self.estimator.log_odds_members(data), axis=0).astype(np.float64)
         return summarise(self.summary, self.as_simulated(data))
 
     def features(self, data: NDArray[np.generic]) -> NDArray[np.float64]:
         """Return the features of data sets as the ensemble reads them, one row each."""
         read = in_batches(self._prepare, data, MANY_DATASETS, before=self.estimator.ensemble.standardiser)
-        return np.concatenate([self._leading(data), read[:, : self._num_read]], axis=1)
+        return np.concatenate([self._leading(data), read[:, : self._num_read].astype(np.float64)], axis=1)
 
     def num_leading(self, data: NDArray[np.generic]) -> int:
         """Return how many features come before those that the networks read."""

@@ -269,6 +269,10 @@ def check_before_training(model_set: ModelSet, observed: Data, structure: Struct
             if np.ma.isMaskedArray(given):
                 continue
             data = check_fixed("observed", observed, structure, given.shape[1:])
+            if len(data) != 1:
+                raise ValueError(
+                    f"observed must be one data set of shape {given.shape[1:]}; received {len(data)}. Pass one of them."
+                )
             if summary is not None:
                 check_observed_summary(summarise(summary, data))
 
