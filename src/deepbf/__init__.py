@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from deepbf.evaluation import Evaluation
     from deepbf.fitting import fit
     from deepbf.models import Model, ModelSet, SimulationError, Simulations
-    from deepbf.variants import VariantBayesFactor, Variants, fit_variants
+    from deepbf.variants import TailoredAnswer, VariantBayesFactor, Variants, fit_tailored, fit_variants
 
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "ModelSet",
     "SimulationError",
     "Simulations",
+    "TailoredAnswer",
     "VariantBayesFactor",
     "Variants",
     "__version__",
@@ -33,6 +34,7 @@ __all__ = [
     "evaluate",
     "evaluation",
     "fit",
+    "fit_tailored",
     "fit_variants",
     "load",
     "plots",
@@ -49,11 +51,13 @@ _HOMES = {
     "ModelSet": "models",
     "SimulationError": "models",
     "Simulations": "models",
+    "TailoredAnswer": "variants",
     "VariantBayesFactor": "variants",
     "Variants": "variants",
     "evaluate": "evaluating",
     "evaluation": "evaluation",
     "fit": "fitting",
+    "fit_tailored": "variants",
     "fit_variants": "variants",
     "load": "estimator",
     "plots": "plots",

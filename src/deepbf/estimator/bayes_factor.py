@@ -181,6 +181,13 @@ class BayesFactor:
         first, second = self.index_of("model", model), self.index_of("over", over)
         return log_ratio(self._log_odds(self.check_data("data", data, extrapolate)), first, second)
 
+    def log_odds_members(self, data: NDArray[np.generic]) -> NDArray[np.float32]:
+        """Return each member's log odds against the last model, shape (ensemble, batch, K - 1).
+
+        Unlike elsewhere `data` are as networks read them: packed if mixed, nan for absent observations, unchecked.
+        """
+        return self._log_odds(data)
+
     def posterior_probs(
         self, data: Data, prior_probs: ArrayLike | None = None, *, extrapolate: bool = False
     ) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Variants of the Bayes factor from trained estimators: partial, posterior, fractional and intrinsic ones."""
+"""Variants of the Bayes factor: partial, posterior, fractional and intrinsic ones, and one tailored to the data."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ if TYPE_CHECKING:
     from deepbf.variants.fitting import fit_variants
     from deepbf.variants.result import VariantBayesFactor
     from deepbf.variants.splitting import Variants
+    from deepbf.variants.tailored import fit_tailored
+    from deepbf.variants.tailored_answer import TailoredAnswer
 
-__all__ = ["VariantBayesFactor", "Variants", "fit_variants"]
+__all__ = ["TailoredAnswer", "VariantBayesFactor", "Variants", "fit_tailored", "fit_variants"]
 
 _HOMES = {
+    "TailoredAnswer": "tailored_answer",
     "VariantBayesFactor": "result",
     "Variants": "splitting",
+    "fit_tailored": "tailored",
     "fit_variants": "fitting",
 }
 
