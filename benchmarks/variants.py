@@ -108,13 +108,20 @@ def main() -> None:
     parser.add_argument("studies", nargs="*", help=f"of {', '.join(STUDIES)}; all by default")
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--loss", default="cross_entropy")
     parser.add_argument("--out", type=Path, help="write the results as JSON")
     options = parser.parse_args()
     results = []
     for name in options.studies or STUDIES:
         study = deepbf.studies.load(name, num_obs=NUM_OBS)
         variants = deepbf.fit_variants(
-            study.models, NUM_OBS, NUM_TRAINING, seconds=options.seconds, seed=options.seed, progress=False
+            study.models,
+            NUM_OBS,
+            NUM_TRAINING,
+            seconds=options.seconds,
+            seed=options.seed,
+            loss=options.loss,
+            progress=False,
         )
         rows = [{"study": name, **row} for model in study.models for row in rows_of(variants, study, model)]
         for row in rows:
