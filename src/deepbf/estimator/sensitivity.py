@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,17 @@ class LogBfCurve:
     def range(self) -> tuple[float, float]:
         """The smallest and the largest log Bayes factor on the curve: what the choice of the prior can do."""
         return float(self.log_bf.min()), float(self.log_bf.max())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, ready for JSON."""
+        return {
+            "hyperparameter": self.hyperparameter,
+            "values": self.values.tolist(),
+            "log_bf": self.log_bf.tolist(),
+            "error": None if self.error is None else self.error.tolist(),
+            "model": self.model,
+            "against": self.against,
+        }
 
     def __str__(self) -> str:
         lines = [f"Log Bayes factor (natural log) of {self.model} over {self.against}, by {self.hyperparameter}"]
