@@ -41,7 +41,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "study.deepbf"
 
 
-@pytest.mark.parametrize("command", [[], ["demo"], ["fit"], ["compare"], ["evaluate"], ["design"]])
+@pytest.mark.parametrize("command", [[], ["demo"], ["fit"], ["compare"], ["evaluate"], ["design"], ["sensitivity"]])
 def test_help_names_every_option_a_newcomer_needs(command: list[str]) -> None:
     code, output, _ = run(*command, "--help")
     assert code == 0
@@ -181,3 +181,46 @@ def test_json_that_is_none(tmp_path: Path) -> None:
         read_json(tmp_path / "x.json")
     (tmp_path / "x.json").write_text("[[1, 2], [3]]")
     assert read_json(tmp_path / "x.json") == [[1, 2], [3]]
+
+
+SCALED_STUDY = """
+import deepbf
+import numpy as np
+
+structure = "exchangeable"
+steps = 30
+ensemble = 2
+
+models = [
+    deepbf.Model(
+        "free",
+        prior=lambda rng, size, scale: rng.normal(0, scale, size),
+        simulator=lambda rng, mean: rng.normal(mean[:, None], 1, (len(mean), 5)),
+        hyperparameters={"scale": (0.5, 2.0)},
+    ),
+    deepbf.Model("zero", simulator=lambda rng, size: rng.normal(0, 1, (size, 5))),
+]
+"""
+
+
+def test_from_hyperparameters_to_a_curve(tmp_path: Path) -> None:
+    (tmp_path / "study.py").write_text(SCALED_STUDY)
+    estimator, observed = tmp_path / "study.deepbf", tmp_path / "observed.csv"
+    observed.write_text("0.1\n-0.3\n0.7\n0.2\n1.1\n")
+    code, _, error = run("fit", tmp_path / "study.py", "--out", estimator)
+    assert code == 0, error
+    code, output, error = run("sensitivity", estimator, observed, "--out", tmp_path / "curve.png")
+    assert code == 0, error
+    assert output.startswith("Log Bayes factor (natural log) of free over zero, by scale")
+    assert (tmp_path / "curve.png").stat().st_size > 5000
+    code, output, _ = run("sensitivity", estimator, observed, "--json", "--num-values", 3)
+    curve = json.loads(output)
+    assert curve["values"] == pytest.approx([0.5, 1.0, 2.0])
+    code, output, _ = run("compare", estimator, observed, "--at", "scale=1", "--json")
+    assert json.loads(output)["log_bf"] == pytest.approx(curve["log_bf"][1], abs=1e-5)
+    code, _, error = run("compare", estimator, observed)
+    assert code == 2
+    assert "depends on the models' hyperparameters, scale from 0.5 to 2" in error
+    code, _, error = run("compare", estimator, observed, "--at", "scale")
+    assert code == 2
+    assert "--at must be a name and a number, such as scale=1; received 'scale'" in error

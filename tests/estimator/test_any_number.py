@@ -62,7 +62,9 @@ def test_padding_and_masks_in_the_middle_never_change_an_answer(any_number: Baye
     # Beyond the longest of the fit, too: twice the padding, the same answer.
     longer = np.full((1, 48), np.nan)
     longer[0, : len(one)] = one
-    np.testing.assert_allclose(any_number._log_odds(longer)[:, 0, 0].mean(), any_number.log_bf(one)[0], atol=1e-6)
+    np.testing.assert_allclose(
+        any_number.log_odds_members(longer)[:, 0, 0].mean(), any_number.log_bf(one)[0], atol=1e-6
+    )
 
 
 def test_the_order_does_not_matter(any_number: BayesFactor) -> None:

@@ -13,6 +13,7 @@ from deepbf.cli.demo import demo
 from deepbf.cli.design import design
 from deepbf.cli.evaluate import evaluate
 from deepbf.cli.fit import fit
+from deepbf.cli.sensitivity import sensitivity
 from deepbf.models import SimulationError
 
 
@@ -44,6 +45,7 @@ app.command()(fit)
 app.command()(compare)
 app.command()(evaluate)
 app.command()(design)
+app.command()(sensitivity)
 
 
 def print_version(wanted: bool) -> None:

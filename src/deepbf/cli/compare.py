@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
@@ -14,6 +15,9 @@ def compare(
     prior_probs: str | None = typer.Option(
         None, help="Prior probabilities of the models in order, such as 0.2,0.8. Default: those of the fit."
     ),
+    at: list[str] = typer.Option(
+        [], help="The value of a hyperparameter of the models' priors, such as scale=1. May be repeated."
+    ),
     extrapolate: bool = typer.Option(False, help="Answer for more or fewer observations than the fit was for, too."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object for machines."),
 ) -> None:
@@ -22,11 +26,25 @@ def compare(
     from deepbf.cli.observed import read_for
 
     bf = deepbf.load(estimator)
+    if at:
+        bf = bf.at(**parse_values(at))
     data = read_for(bf, observed)
     answer = bf.compare(
         data, prior_probs=None if prior_probs is None else parse_probs(prior_probs), extrapolate=extrapolate
     )
     typer.echo(json.dumps(answer.to_dict(), indent=2) if as_json else str(answer))
+
+
+def parse_values(pairs: Sequence[str]) -> dict[str, float]:
+    """Return numbers by name from texts such as scale=1."""
+    found = {}
+    for pair in pairs:
+        name, _, number = pair.partition("=")
+        try:
+            found[name.strip()] = float(number)
+        except ValueError as error:
+            raise ValueError(f"--at must be a name and a number, such as scale=1; received {pair!r}.") from error
+    return found
 
 
 def parse_probs(text: str) -> list[float]:

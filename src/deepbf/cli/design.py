@@ -26,6 +26,7 @@ def design(
 ) -> None:
     """Say how many observations are needed, under each model, and how often evidence misleads."""
     import deepbf
+    from deepbf.cli.drawing import draw_to
     from deepbf.cli.evaluate import chosen_pair
     from deepbf.cli.fit import check_writable
 
@@ -48,15 +49,5 @@ def design(
     )
     typer.echo(json.dumps(result.to_dict(), indent=2) if as_json else str(result))
     if out is not None:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-
-        from deepbf import plots
-
-        figure, axes = pyplot.subplots(figsize=(8, 4.8), layout="constrained")
-        plots.design(result, ax=axes)
-        figure.savefig(out, dpi=150)
-        pyplot.close(figure)
+        draw_to(out, deepbf.plots.design, result)
         typer.echo(f"\nDrawn in {out}", err=as_json)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import equinox as eqx
 import jax
@@ -16,26 +16,21 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student_t
 
 from deepbf import _checks, losses
-from deepbf._mixed import DATA, HYPERPARAMETERS, describe, shapes_of
+from deepbf._mixed import DATA, HYPERPARAMETERS, describe
 from deepbf._numerics import log_evidence, log_posterior_probs, log_ratio
 from deepbf.answer import Answer, TailArea
-from deepbf.estimator.observed_data import check_data
-from deepbf.estimator.path import LogBfPath, growing_data
-from deepbf.estimator.sensitivity import LogBfCurve, grid_over
+from deepbf.estimator.observed_data import Data, DataShape, check_data
+from deepbf.estimator.path import LogBfPath, path_of
+from deepbf.estimator.sensitivity import LogBfCurve, curve_over
+from deepbf.estimator.trials import check_models, design_afresh, evaluate_afresh, evaluated_num_obs
 from deepbf.evaluation.tail_areas import surprise
-from deepbf.models import Model, ModelSet
+from deepbf.models import Model
 from deepbf.models.hyperparameters import check_values
 from deepbf.models.hyperparameters import describe as describe_ranges
-from deepbf.models.simulated_data import masked_where_absent
 from deepbf.networks import Structure
 from deepbf.networks.ensemble import compile_evaluation, ensemble_log_odds, in_batches
 from deepbf.training import TrainedEnsemble, TrainingRecord
 from deepbf.training.structured import count_present
-
-# Of one array, or of several by name.
-DataShape = tuple[int, ...] | dict[str, tuple[int, ...]]
-# One data set, or many along a leading axis; a list of data sets of different lengths; dicts of such for mixed data.
-Data = ArrayLike | Sequence[ArrayLike] | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 if TYPE_CHECKING:
     from deepbf.evaluating import LogBf
@@ -50,8 +45,6 @@ WIDE_SPREAD = 1.0
 # A tail area among data sets of other sizes: not far from this one's, and enough of them.
 MOST_SIZE_RATIO = 1.25
 FEWEST_OF_SIZE = 100
-# Sample sizes that a design tries.
-NUM_DESIGNS = 20
 # Simulations that must be expected as far out as the answer, for its digits to rest on data rather than on form.
 FEWEST_FAR_OUT = 1000
 
@@ -138,30 +131,7 @@ class BayesFactor:
 
         `hyperparameter` may be left out if there is only one. All others are `fixed` by name.
         """
-        ranges = self.ensemble.hyperparameters
-        if not ranges:
-            raise ValueError(
-                "sensitivity needs models whose priors have hyperparameters; this estimator's have none. Pass "
-                "hyperparameters={'scale': (0.1, 10)} to deepbf.Model, and fit."
-            )
-        if hyperparameter is None and len(ranges) > 1:
-            raise ValueError(f"hyperparameter must name one of {', '.join(ranges)}; received None.")
-        name = _checks.check_choice("hyperparameter", hyperparameter or next(iter(ranges)), ranges)
-        grid = grid_over(ranges, name, _checks.check_count("num_values", num_values, least=2))
-        first, second = self.index_of("model", model), self.index_of("over", over)
-        rows = [self.at(**{**fixed, name: value}).check_data("observed", observed) for value in grid.tolist()]
-        if len(rows[0]) != 1:
-            raise ValueError(f"observed must be one data set; received {len(rows[0])}. Pass one of them.")
-        members = log_ratio(self._log_odds(np.concatenate(rows)), first, second)
-        return LogBfCurve(
-            hyperparameter=name,
-            values=grid,
-            log_bf=members.mean(axis=0),
-            error=members.std(axis=0, ddof=1) if len(members) > 1 else None,
-            on_log_scale=ranges[name][0] > 0,
-            model=self.names[first],
-            against=self.names[second],
-        )
+        return curve_over(self, observed, hyperparameter, num_values=num_values, model=model, over=over, fixed=fixed)
 
     def log_bf(
         self, data: Data, model: int | str = 0, over: int | str = 1, *, extrapolate: bool = False
@@ -179,14 +149,7 @@ class BayesFactor:
     ) -> NDArray[np.float64]:
         """Return the log Bayes factor by each member of the ensemble, shape (ensemble, batch)."""
         first, second = self.index_of("model", model), self.index_of("over", over)
-        return log_ratio(self._log_odds(self.check_data("data", data, extrapolate)), first, second)
-
-    def log_odds_members(self, data: NDArray[np.generic]) -> NDArray[np.float32]:
-        """Return each member's log odds against the last model, shape (ensemble, batch, K - 1).
-
-        Unlike elsewhere `data` are as networks read them: packed if mixed, nan for absent observations, unchecked.
-        """
-        return self._log_odds(data)
+        return log_ratio(self.log_odds_members(self.check_data("data", data, extrapolate)), first, second)
 
     def posterior_probs(
         self, data: Data, prior_probs: ArrayLike | None = None, *, extrapolate: bool = False
@@ -196,8 +159,8 @@ class BayesFactor:
         The networks' log odds are log evidence ratios, whatever mixture of models they were trained at, so prior odds
         shift them exactly.
         """
-        prior = self._prior(prior_probs)
-        evidence = log_evidence(self._log_odds(self.check_data("data", data, extrapolate))).mean(axis=0)
+        prior = self.prior_or_own(prior_probs)
+        evidence = log_evidence(self.log_odds_members(self.check_data("data", data, extrapolate))).mean(axis=0)
         return np.exp(log_posterior_probs(evidence, np.log(prior)))
 
     def compare(
@@ -214,14 +177,14 @@ class BayesFactor:
         The Bayes factor is that of `model` over `over`. Left out, these are the first and the second of two models;
         of more than two, the most probable and the runner-up.
         """
-        prior = self._prior(prior_probs)
+        prior = self.prior_or_own(prior_probs)
         data = self.check_data("observed", observed, extrapolate)
         if len(data) != 1:
             raise ValueError(
                 f"observed must be one data set of shape {self.data_shape}; received {len(data)}. "
                 "Pass one of them, or use log_bf for many."
             )
-        evidence = log_evidence(self._log_odds(data))[:, 0, :]
+        evidence = log_evidence(self.log_odds_members(data))[:, 0, :]
         mean_evidence = evidence.mean(axis=0)
         ranking = np.argsort(-(mean_evidence + np.log(prior)), kind="stable") if len(self.names) > 2 else np.arange(2)
         first = int(ranking[0]) if model is None else self.index_of("model", model)
@@ -237,7 +200,7 @@ class BayesFactor:
             names=self.names,
             prior_probs=tuple(prior.tolist()),
             posterior_probs=tuple(np.exp(log_posterior_probs(mean_evidence, np.log(prior))).tolist()),
-            surprise=self._surprise(float(members.mean()), first, second, self._count_observations(data)),
+            surprise=self._surprise(float(members.mean()), first, second, self.count_observations(data)),
             log_evidence=tuple((mean_evidence - mean_evidence.max()).tolist()),
             warnings=self._warnings(members, error),
         )
@@ -304,32 +267,10 @@ class BayesFactor:
         num_replicates, executor, seed, progress
             As in `deepbf.evaluate`, which compares several estimators.
         """
-        # The toolkit brings xarray and scikit-learn along; a comparison should not wait for them.
-        from deepbf.evaluating import evaluate
-
-        first, second = self.index_of("model", model), self.index_of("over", over)
-        if first == second:
-            raise ValueError(f"model and over must differ; both are {self.names[first]!r}.")
-        num_obs = self.evaluated_num_obs(num_obs, observed)
-        if observed is not None and num_obs is None and self.ensemble.form is None:
-            # As simulators pad it, so that the toolkit finds the shape that it expects.
-            observed = np.asarray(self.check_data("observed", observed)[0])
-        checked = self.check_models(models)
-        pair = [checked[k] for k in (first, second)]
-        prior = self._prior(prior_probs)[[first, second]]
-        return evaluate(
-            pair,
-            {"deepbf": lambda data: self.log_bf(masked_where_absent(data), first, second)},
-            exact=exact,
-            observed=observed,
-            num_obs=num_obs,
-            num_datasets=num_datasets,
-            prior_probs=prior / prior.sum(),
-            num_replicates=num_replicates,
-            executor=executor,
-            seed=seed,
-            progress=progress,
-        )
+        return evaluate_afresh(
+            self, num_datasets, models=models, exact=exact, observed=observed, num_obs=num_obs, model=model, over=over,
+            prior_probs=prior_probs, num_replicates=num_replicates, executor=executor, seed=seed, progress=progress,
+        )  # fmt: skip
 
     def path(
         self, observed: Data, model: int | str = 0, over: int | str = 1, *, extrapolate: bool = False
@@ -338,15 +279,7 @@ class BayesFactor:
 
         The estimator must have been trained for a range of sample sizes.
         """
-        fewest, _ = self._need_range("path")
-        data = np.asarray(self.check_data("observed", observed, extrapolate))
-        if len(data) != 1:
-            raise ValueError(f"observed must be one data set; received {len(data)}. Pass one of them.")
-        first, second = self.index_of("model", model), self.index_of("over", over)
-        numbers, growing = growing_data(data, fewest, self._count_observations(data), self.ensemble.form)
-        members = log_ratio(self._log_odds(growing), first, second)
-        error = members.std(axis=0, ddof=1) if len(members) > 1 else None
-        return LogBfPath(numbers, members.mean(axis=0), error, self.names[first], self.names[second])
+        return path_of(self, observed, model, over, extrapolate=extrapolate)
 
     def design(
         self,
@@ -379,77 +312,22 @@ class BayesFactor:
         models, model, over, executor, seed, progress
             As in `evaluate`.
         """
-        from deepbf.evaluating import simulate_and_ask
-        from deepbf.evaluation.design import design_from
-
-        fewest, most = self._need_range("design")
-        tried = np.unique(np.geomspace(fewest, most, NUM_DESIGNS).round().astype(int)).tolist()
-        numbers = [self.evaluated_num_obs(number, None) for number in (tried if num_obs is None else num_obs)]
-        first, second = self.index_of("model", model), self.index_of("over", over)
-        checked = self.check_models(models)
-        log_bf = simulate_and_ask(
-            [checked[k] for k in (first, second)],
-            lambda data: self.log_bf(data, first, second),
-            [number for number in numbers if number is not None],
-            num_datasets=_checks.check_count("num_datasets", num_datasets, least=2),
-            executor=executor,
-            seed=_checks.check_seed("seed", seed),
-            progress=progress,
-        )
-        return design_from(log_bf, names=[self.names[first], self.names[second]], threshold=threshold, power=power)
-
-    def _need_range(self, what: str) -> tuple[int, int]:
-        if self.num_obs is None or not self.ensemble.num_obs_asked:
-            raise ValueError(
-                f"{what} needs an estimator for a range of sample sizes; this one is for data of shape "
-                f"{self.data_shape}. Fit with num_obs=(fewest, most)."
-            )
-        return self.num_obs
+        return design_afresh(
+            self, threshold, power, num_obs=num_obs, num_datasets=num_datasets, models=models, model=model, over=over,
+            executor=executor, seed=seed, progress=progress,
+        )  # fmt: skip
 
     def evaluated_num_obs(self, num_obs: int | None, observed: Data | None) -> int | None:
         """Return how many observations to simulate, if the estimator leaves that open."""
-        data = None if observed is None else self.check_data("observed", observed)
-        if self.num_obs is None or not self.ensemble.num_obs_asked:
-            if num_obs is not None:
-                raise ValueError(f"num_obs cannot be chosen: this estimator is for data of shape {self.data_shape}.")
-            return None
-        if num_obs is None and data is not None:
-            return self._count_observations(data)
-        low, high = self.num_obs
-        if num_obs is None or not low <= _checks.check_count("num_obs", num_obs) <= high:
-            raise ValueError(
-                f"num_obs must say how many observations to evaluate at, from {low} to {high}; received {num_obs}."
-            )
-        return num_obs
+        return evaluated_num_obs(self, num_obs, observed)
 
     def check_models(self, models: Sequence[Model] | None = None) -> tuple[Model, ...]:
         """Return the models to simulate from, if they are those of the fit by name, order and shape of their data.
 
-        `models` may be left out for an estimator that has just been fitted.
+        `models` may be left out for an estimator that has just been fitted. Their hyperparameters are fixed as `at`
+        says.
         """
-        if models is None and self.models is None:
-            raise ValueError(
-                "models are needed to simulate, and an estimator's file does not hold them; pass models=[...], "
-                f"those of the fit: {', '.join(self.names)}."
-            )
-        given = ModelSet.of((self.models or ()) if models is None else models)
-        if given.names != self.names:
-            raise ValueError(
-                f"models must be those of the fit, in its order: {', '.join(self.names)}; "
-                f"received {', '.join(given.names)}."
-            )
-        given_models = given.models if self.values is None else tuple(m.at(**self.values) for m in given.models)
-        most = None if self.num_obs is None or not self.ensemble.num_obs_asked else self.num_obs[1]
-        for model in given_models:
-            if most is not None:
-                model.check_takes_num_obs()
-            shape = shape_of(model.simulate(1, seed=0, num_obs=most).data)
-            if shape != self.data_shape:
-                raise ValueError(
-                    f"models must simulate data sets of shape {self.data_shape}, as in the fit; {model.name} simulates "
-                    f"shape {shape}. Fit them anew, or pass the models of the fit."
-                )
-        return given_models
+        return check_models(self, models)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the estimator to one file: weights and JSON, nothing that runs when loaded."""
@@ -470,7 +348,7 @@ class BayesFactor:
     def _written_loss(self) -> str:
         return "" if self.loss == losses.DEFAULT else f" trained by {self.loss}"
 
-    def _count_observations(self, data: NDArray[np.generic]) -> int:
+    def count_observations(self, data: NDArray[np.generic]) -> int:
         """Return how many observations the first data set has."""
         return int(count_present(self.ensemble.sized(data[:1]))[0])
 
@@ -484,8 +362,11 @@ class BayesFactor:
         of_each = f" of shape {self.ensemble.data_shape[1:]}" if self.ensemble.data_shape[1:] else ""
         return f"of {self.num_obs[0]} to {self.num_obs[1]} observations{of_each}"
 
-    def _log_odds(self, data: NDArray[np.generic]) -> NDArray[np.float32]:
-        """Return each member's log odds against the last model, shape (ensemble, batch, K - 1)."""
+    def log_odds_members(self, data: NDArray[np.generic]) -> NDArray[np.float32]:
+        """Return each member's log odds against the last model, shape (ensemble, batch, K - 1).
+
+        Unlike elsewhere `data` are as networks read them: packed if mixed, nan for absent observations, unchecked.
+        """
         if len(data) == 0:
             return np.zeros((self.num_members, 0, len(self.names) - 1), np.float32)
         batch_size = FEW_DATASETS if len(data) <= FEW_DATASETS else MANY_DATASETS
@@ -513,7 +394,8 @@ class BayesFactor:
             )
         return index
 
-    def _prior(self, prior_probs: ArrayLike | None) -> NDArray[np.float64]:
+    def prior_or_own(self, prior_probs: ArrayLike | None) -> NDArray[np.float64]:
+        """Return these prior probabilities, checked, or those of the fit."""
         return self.prior_probs if prior_probs is None else _checks.check_probs("prior_probs", prior_probs, self.names)
 
     def _surprise(self, log_bf: float, first: int, second: int, num_obs: int) -> dict[str, TailArea] | None:
@@ -537,11 +419,6 @@ class BayesFactor:
         if self.record.stopped != "budget":
             said.append(f"training did not run to its end ({self.record.stopped})")
         return tuple(said)
-
-
-def shape_of(data: Any) -> DataShape:
-    """Return the shape of one data set of simulated data."""
-    return shapes_of(data) if isinstance(data, Mapping) else data.shape[1:]
 
 
 def spread_of(members: NDArray[np.float64]) -> tuple[float | None, tuple[float, float] | None]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from deepbf import _checks
 from deepbf._mixed import DATA, HYPERPARAMETERS, describe
@@ -17,6 +17,11 @@ from deepbf.models.hyperparameters import describe as describe_ranges
 from deepbf.networks import Structure
 from deepbf.training import TrainedEnsemble
 from deepbf.training.structured import WHOLE, Sizes, is_absent
+
+# Of one array, or of several by name.
+DataShape = tuple[int, ...] | dict[str, tuple[int, ...]]
+# One data set, or many along a leading axis; a list of data sets of different lengths; dicts of such for mixed data.
+Data = ArrayLike | Sequence[ArrayLike] | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 
 def check_data(

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deepbf._mixed import MixedForm
+from deepbf._numerics import log_ratio
 from deepbf.answer import write_odds
+from deepbf.estimator.observed_data import Data
+
+if TYPE_CHECKING:
+    from deepbf.estimator.bayes_factor import BayesFactor
 
 MOST_ROWS_PRINTED = 24
 
@@ -52,6 +58,29 @@ class LogBfPath:
             odds = write_odds(abs(float(self.log_bf[k])))
             lines.append(f"  {self.num_obs[k]:>6}  {self.log_bf[k]:>8.2f}{error:<9} {odds} for {favours}")
         return "\n".join(lines)
+
+
+def path_of(bf: BayesFactor, observed: Data, model: int | str, over: int | str, *, extrapolate: bool) -> LogBfPath:
+    """Return the path of one observed data set; see `BayesFactor.path`."""
+    fewest, _ = need_range(bf, "path")
+    data = np.asarray(bf.check_data("observed", observed, extrapolate))
+    if len(data) != 1:
+        raise ValueError(f"observed must be one data set; received {len(data)}. Pass one of them.")
+    first, second = bf.index_of("model", model), bf.index_of("over", over)
+    numbers, growing = growing_data(data, fewest, bf.count_observations(data), bf.ensemble.form)
+    members = log_ratio(bf.log_odds_members(growing), first, second)
+    error = members.std(axis=0, ddof=1) if len(members) > 1 else None
+    return LogBfPath(numbers, members.mean(axis=0), error, bf.names[first], bf.names[second])
+
+
+def need_range(bf: BayesFactor, what: str) -> tuple[int, int]:
+    """Return the range of the number of observations, if simulators were asked for one."""
+    if bf.num_obs is None or not bf.ensemble.num_obs_asked:
+        raise ValueError(
+            f"{what} needs an estimator for a range of sample sizes; this one is for data of shape "
+            f"{bf.data_shape}. Fit with num_obs=(fewest, most)."
+        )
+    return bf.num_obs
 
 
 def growing_data(

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from deepbf import _checks
+from deepbf._numerics import log_ratio
 from deepbf.answer import write_odds
+from deepbf.estimator.observed_data import Data
 from deepbf.models.hyperparameters import Ranges, scaled
+
+if TYPE_CHECKING:
+    from deepbf.estimator.bayes_factor import BayesFactor
 
 MOST_ROWS_PRINTED = 24
 
@@ -46,6 +54,17 @@ class LogBfCurve:
         """The smallest and the largest log Bayes factor on the curve: what the choice of the prior can do."""
         return float(self.log_bf.min()), float(self.log_bf.max())
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, ready for JSON."""
+        return {
+            "hyperparameter": self.hyperparameter,
+            "values": self.values.tolist(),
+            "log_bf": self.log_bf.tolist(),
+            "error": None if self.error is None else self.error.tolist(),
+            "model": self.model,
+            "against": self.against,
+        }
+
     def __str__(self) -> str:
         lines = [f"Log Bayes factor (natural log) of {self.model} over {self.against}, by {self.hyperparameter}"]
         for k in np.unique(np.linspace(0, len(self.values) - 1, MOST_ROWS_PRINTED).round().astype(int)):
@@ -54,6 +73,43 @@ class LogBfCurve:
             odds = write_odds(abs(float(self.log_bf[k])))
             lines.append(f"  {self.values[k]:>9.4g}  {self.log_bf[k]:>8.2f}{error:<9} {odds} for {favours}")
         return "\n".join(lines)
+
+
+def curve_over(
+    bf: BayesFactor,
+    observed: Data,
+    hyperparameter: str | None,
+    *,
+    num_values: int,
+    model: int | str,
+    over: int | str,
+    fixed: Mapping[str, float],
+) -> LogBfCurve:
+    """Return the curve of one observed data set; see `BayesFactor.sensitivity`."""
+    ranges = bf.ensemble.hyperparameters
+    if not ranges:
+        raise ValueError(
+            "sensitivity needs models whose priors have hyperparameters; this estimator's have none. Pass "
+            "hyperparameters={'scale': (0.1, 10)} to deepbf.Model, and fit."
+        )
+    if hyperparameter is None and len(ranges) > 1:
+        raise ValueError(f"hyperparameter must name one of {', '.join(ranges)}; received None.")
+    name = _checks.check_choice("hyperparameter", hyperparameter or next(iter(ranges)), ranges)
+    grid = grid_over(ranges, name, _checks.check_count("num_values", num_values, least=2))
+    first, second = bf.index_of("model", model), bf.index_of("over", over)
+    rows = [bf.at(**{**fixed, name: value}).check_data("observed", observed) for value in grid.tolist()]
+    if len(rows[0]) != 1:
+        raise ValueError(f"observed must be one data set; received {len(rows[0])}. Pass one of them.")
+    members = log_ratio(bf.log_odds_members(np.concatenate(rows)), first, second)
+    return LogBfCurve(
+        hyperparameter=name,
+        values=grid,
+        log_bf=members.mean(axis=0),
+        error=members.std(axis=0, ddof=1) if len(members) > 1 else None,
+        on_log_scale=ranges[name][0] > 0,
+        model=bf.names[first],
+        against=bf.names[second],
+    )
 
 
 def grid_over(ranges: Ranges, name: str, number: int) -> NDArray[np.float64]:
