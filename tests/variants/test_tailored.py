@@ -217,3 +217,12 @@ def test_strong_evidence_is_measured_by_simulating_the_disfavoured_model_most(no
     assert answer.error is not None
     assert abs(answer.log_bf - exact(observed)) < 4 * answer.error
     assert answer.error < 0.6
+
+
+def test_open_hyperparameters_are_refused() -> None:
+    def scaled(rng: np.random.Generator, size: int, scale: Any) -> Any:
+        return rng.normal(0.0, scale, size)
+
+    free = deepbf.Model("free", prior=scaled, simulator=simulators.around_mean, hyperparameters={"scale": (0.5, 2)})
+    with pytest.raises(ValueError, match=r"theirs depend on scale from 0.5 to 2. Fix them: \[model.at"):
+        deepbf.fit_tailored([free, simulators.ZERO_MEAN], np.zeros(10), structure="exchangeable", progress=False)

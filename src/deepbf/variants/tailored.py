@@ -19,6 +19,7 @@ from deepbf.estimator.bayes_factor import Data
 from deepbf.estimator.observed_data import check_data, check_fixed
 from deepbf.fitting import fit
 from deepbf.models import Model, ModelSet
+from deepbf.models.hyperparameters import describe
 from deepbf.models.simulated_data import masked_where_absent
 from deepbf.networks import Structure, check_structure
 from deepbf.simulation.stream import check_executor
@@ -112,6 +113,7 @@ def fit_tailored(
     """
     started = time.monotonic()
     model_set = ModelSet.of(models, prior_probs)
+    check_fixed_priors(model_set)
     budget = check_budget(seconds, num_simulations, num_near, len(model_set), trains=estimator is None)
     check_executor(executor, model_set.models)
     if summary is not None and not callable(summary):
@@ -275,6 +277,15 @@ def check_before_training(model_set: ModelSet, observed: Data, structure: Struct
                 )
             if summary is not None:
                 check_observed_summary(summarise(summary, data))
+
+
+def check_fixed_priors(model_set: ModelSet) -> None:
+    """Raise if priors have hyperparameters that are still open."""
+    if model_set.hyperparameters:
+        raise ValueError(
+            f"models must have fixed priors to be tailored to one data set; theirs depend on "
+            f"{describe(model_set.hyperparameters)}. Fix them: [model.at(...) for model in models]."
+        )
 
 
 def check_estimator(estimator: object, model_set: ModelSet, structure: str | Mapping[str, str] | None) -> None:
