@@ -51,8 +51,8 @@ ON_EVALUATIONS = {
 
 
 def test_every_plot_is_here() -> None:
-    # Those of a design and of a path read other results, and have tests of their own.
-    assert set(PLOTS) | {"design", "path"} == set(plots.__all__)
+    # Those of a design, a path and a curve read other results, and have tests of their own.
+    assert set(PLOTS) | {"design", "path", "sensitivity"} == set(plots.__all__)
 
 
 @pytest.mark.parametrize("plot", PLOTS)

@@ -183,6 +183,7 @@ def test_what_cannot_be_split_is_refused(walk_or_noise: BayesFactor, normal_mean
         deepbf.fit_variants(ANY_NUMBER, 8, [])
 
 
+@pytest.mark.slow
 def test_one_call_trains_what_is_needed() -> None:
     found = deepbf.fit_variants(ANY_NUMBER, 6, [2, 4], steps=20, ensemble=2, seed=1, progress=False)
     assert found.estimator.num_obs == (2, 12)

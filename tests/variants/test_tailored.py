@@ -83,6 +83,7 @@ def test_prior_odds_shift_the_posterior_alone(normal_mean: deepbf.BayesFactor) -
     assert odds == pytest.approx(equal.log_bf + np.log(4))
 
 
+@pytest.mark.slow
 def test_three_models(three_means: deepbf.BayesFactor) -> None:
     observed = np.random.default_rng(3).normal(0.45, 1.0, NUM_OBS)
     answer = tailored(
