@@ -69,5 +69,5 @@ def mixed() -> deepbf.BayesFactor:
     """Mixed data: a set of 2 to 20 trials, a vector and a covariate."""
     study = deepbf.studies.load("covariate", num_obs=20)
     return deepbf.fit(
-        study.models, structure=study.structure, num_obs=(2, 20), steps=1500, ensemble=2, seed=5, progress=False
+        study.models, structure=study.structure, num_obs=(2, 20), steps=2500, ensemble=2, seed=5, progress=False
     )

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import deepbf
 from deepbf import Model, ModelSet
 from deepbf.models.hyperparameters import FixedPrior, as_columns, draw_values
 
@@ -89,3 +90,14 @@ def test_they_need_a_prior_and_one_range_for_all() -> None:
     assert ModelSet.of([MODEL, twin]).hyperparameters == {"scale": (0.1, 10.0)}
     with pytest.raises(ValueError, match=r"within the trained range, 0.1 to 10; received 11"):
         MODEL.at(scale=11)
+
+
+def test_simulators_may_not_take_the_name_of_the_hyperparameters() -> None:
+    def named_alike(rng: np.random.Generator, mean: Any) -> Any:
+        return {"trials": repeat(rng, mean), "hyperparameters": mean[:, None]}
+
+    models = [
+        Model(name, prior=scaled_normal, simulator=named_alike, hyperparameters={"scale": (0.1, 10)}) for name in "ab"
+    ]
+    with pytest.raises(ValueError, match=r"model 'a' returns an array 'hyperparameters'.*another name"):
+        deepbf.fit(models, structure={"trials": "exchangeable"}, steps=10, progress=False)

@@ -205,6 +205,36 @@ def test_dict_parameters_reach_the_simulator_as_a_dict() -> None:
     assert_array_equal(data, params["a"].astype(np.float64)[:, None] + params["b"].astype(np.float64))
 
 
+def test_data_are_drawn_at_given_parameters() -> None:
+    model = Model(
+        "line",
+        prior=lambda rng, size: {"a": rng.normal(size=size), "b": rng.normal(size=size)},
+        simulator=lambda rng, params: params["a"][:, None] + params["b"][:, None] * np.arange(4),
+    )
+    params = {"a": np.array([1.0, 2.0]), "b": np.array([0.5, -1.0])}
+    np.testing.assert_allclose(model.simulate_given(params, seed=1), [[1.0, 1.5, 2.0, 2.5], [2.0, 1.0, 0.0, -1.0]])
+
+
+@pytest.mark.parametrize(
+    "params", [{"a": np.zeros(2), "b": np.zeros(3)}, {"a": np.zeros(2), "b": 1.0}], ids=["lengths", "a number"]
+)
+def test_given_parameters_share_a_leading_axis(params: Any) -> None:
+    model = Model("line", prior=lambda rng, size: None, simulator=lambda rng, params: np.zeros((2, 3)))
+    with pytest.raises(ValueError, match="one leading axis"):
+        model.simulate_given(params, seed=1)
+
+
+def test_given_parameters_need_a_model_that_has_some() -> None:
+    with pytest.raises(ValueError, match="has no prior"):
+        Model("noise", simulator=lambda rng, size: rng.normal(size=(size, 3))).simulate_given(np.zeros(2), seed=1)
+
+
+def test_a_failure_at_given_parameters_says_so() -> None:
+    model = Model("broken", prior=lambda rng, size: np.zeros(size), simulator=lambda rng, params: params / None)
+    with pytest.raises(SimulationError, match=r"model\.simulate_given\(params, seed=7\)"):
+        model.simulate_given(np.zeros(2), seed=7)
+
+
 def test_without_a_prior_the_simulator_receives_the_size() -> None:
     received = []
 

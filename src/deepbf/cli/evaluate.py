@@ -64,7 +64,7 @@ def evaluate(
         check_folder(out)
     if not as_json:
         typer.echo(f"Simulating {num_datasets:,} data sets of each model, from {where}", err=True)
-    asked: dict[str, Any] = {name: partial(ask, bf, *pair) for name, bf in loaded.items()}
+    asked: dict[str, Any] = dict(loaded)
     for name, function in as_functions(baseline, [models[k] for k in pair]).items():
         if name in asked:
             raise ValueError(
@@ -86,13 +86,6 @@ def evaluate(
     if out is not None:
         written = write_all(evaluation, out)
         typer.echo(f"\nWrote {', '.join(path.name for path in written)} to {out}", err=as_json)
-
-
-def ask(bf: Any, model: int, over: int, data: Any) -> Any:
-    """Return an estimator's log Bayes factors, one pair of models fixed."""
-    from deepbf.models.simulated_data import masked_where_absent
-
-    return bf.log_bf(masked_where_absent(data), model, over)
 
 
 def named_files(paths: Sequence[Path]) -> dict[str, Path]:

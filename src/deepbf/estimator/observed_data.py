@@ -43,15 +43,20 @@ def check_data(
         return check_array(
             argument, data, structure, ensemble.data_shape, sizes, varies=varies, extrapolate=extrapolate
         )
+    need_values(ensemble, values)
+    if ensemble.hyperparameters and sorted(structure) == [DATA, HYPERPARAMETERS] and not isinstance(data, Mapping):
+        data = {DATA: data}
+    return check_dicts(argument, data, structure, ensemble, values=values, extrapolate=extrapolate)
+
+
+def need_values(ensemble: TrainedEnsemble, values: Mapping[str, float] | None) -> None:
+    """Raise if the models have hyperparameters and none of their values was chosen."""
     if ensemble.hyperparameters and values is None:
         ranges = describe_ranges(ensemble.hyperparameters)
         raise ValueError(
             f"the answer depends on the models' hyperparameters, {ranges}. Say which, bf.at(...), or look at all of "
             "them, bf.sensitivity(observed)."
         )
-    if ensemble.hyperparameters and sorted(structure) == [DATA, HYPERPARAMETERS] and not isinstance(data, Mapping):
-        data = {DATA: data}
-    return check_dicts(argument, data, structure, ensemble, values=values, extrapolate=extrapolate)
 
 
 def check_array(

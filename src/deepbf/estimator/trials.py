@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike
 
 from deepbf import _checks
 from deepbf._mixed import shapes_of
-from deepbf.estimator.observed_data import Data, DataShape
+from deepbf.estimator.observed_data import Data, DataShape, need_values
 from deepbf.estimator.path import need_range
 from deepbf.models import Model, ModelSet
-from deepbf.models.simulated_data import masked_where_absent
 
 if TYPE_CHECKING:
     from deepbf.estimator.bayes_factor import BayesFactor
@@ -57,7 +56,7 @@ def evaluate_afresh(
     prior = bf.prior_or_own(prior_probs)[[first, second]]
     return evaluate(
         [checked[k] for k in (first, second)],
-        {"deepbf": lambda data: bf.log_bf(masked_where_absent(data), first, second)},
+        {"deepbf": bf},
         exact=exact,
         observed=observed,
         num_obs=num_obs,
@@ -129,6 +128,7 @@ def check_models(bf: BayesFactor, models: Sequence[Model] | None) -> tuple[Model
             "models are needed to simulate, and an estimator's file does not hold them; pass models=[...], "
             f"those of the fit: {', '.join(bf.names)}."
         )
+    need_values(bf.ensemble, bf.values)
     given = ModelSet.of((bf.models or ()) if models is None else models)
     if given.names != bf.names:
         raise ValueError(

@@ -33,6 +33,7 @@ class Call(NamedTuple):
     size: int
     seed: Seed
     num_obs: int | None
+    given: bool = False
 
 
 class SimulationError(RuntimeError):
@@ -126,6 +127,20 @@ class Model:
         data = self._draw_data(rng, params, call)
         return Simulations(params, data)
 
+    def simulate_given(self, params: Params, seed: Seed, num_obs: int | None = None) -> Data:
+        """Return one data set for each of `params`, an array or a dict of arrays laid out as the prior draws them."""
+        if self.prior is None:
+            raise ValueError(
+                f"params mean nothing to model {self.name!r}, which has no prior; call model.simulate(size, seed)."
+            )
+        arrays = list(params.values()) if isinstance(params, Mapping) else [params]
+        lengths = {len(np.atleast_1d(np.asarray(array))) for array in arrays}
+        if len(lengths) != 1 or any(np.ndim(array) == 0 for array in arrays):
+            shapes = ", ".join(str(np.shape(array)) for array in arrays)
+            raise ValueError(f"params must have one leading axis, one entry a data set; received shapes {shapes}.")
+        call = Call(lengths.pop(), seed, num_obs, given=True)
+        return self._draw_data(np.random.default_rng(fresh_seed(seed)), params, call)
+
     def check_takes_num_obs(self) -> None:
         """Raise unless the simulator can be told how many observations to draw."""
         first = "params" if self.prior is not None else "size"
@@ -147,7 +162,7 @@ class Model:
             ranges = dict(self.hyperparameters or {})
             drawn = self.prior(rng, call.size, **draw_values(ranges, call.size, fresh_seed(call.seed)))
         except Exception as error:
-            raise self._failure(f"its prior raised {_describe(error)}", call) from error
+            raise self.failure(f"its prior raised {_describe(error)}", call) from error
         if isinstance(drawn, Mapping):
             return {name: self._check_params(f"parameter {name!r}", v, call) for name, v in drawn.items()}
         return self._check_params("parameters", drawn, call)
@@ -156,9 +171,9 @@ class Model:
         try:
             array = np.asarray(value)
         except ValueError as error:
-            raise self._failure(f"its prior returned {what} that are not one array ({error})", call) from error
+            raise self.failure(f"its prior returned {what} that are not one array ({error})", call) from error
         if array.ndim == 0 or array.shape[0] != call.size:
-            raise self._failure(
+            raise self.failure(
                 f"its prior returned {what} of shape {array.shape} for size={call.size}; "
                 f"the leading axis must be {call.size}",
                 call,
@@ -170,18 +185,20 @@ class Model:
             arguments = (call.size if self.prior is None else params,)
             drawn = self.simulator(rng, *arguments, *(() if call.num_obs is None else (call.num_obs,)))
         except Exception as error:
-            raise self._failure(f"its simulator raised {_describe(error)}", call) from error
+            raise self.failure(f"its simulator raised {_describe(error)}", call) from error
         problem = problem_with_data(drawn, call.size, call.num_obs)
         if problem is not None:
-            raise self._failure(f"its simulator {problem}", call)
+            raise self.failure(f"its simulator {problem}", call)
         return as_checked(drawn)
 
-    def _failure(self, what: str, call: Call) -> SimulationError:
+    def failure(self, what: str, call: Call) -> SimulationError:
+        """Return the error that says what went wrong in a call, and how to see it again."""
         written_seed = write_seed(call.seed)
         num_obs = "" if call.num_obs is None else f", num_obs={call.num_obs}"
+        command = "simulate_given(params" if call.given else f"simulate({call.size}"
         return SimulationError(
             f"Model {self.name!r} failed with seed {written_seed}: {what}. "
-            f"Reproduce it with: model.simulate({call.size}, seed={written_seed}{num_obs})"
+            f"Reproduce it with: model.{command}, seed={written_seed}{num_obs})"
         )
 
 

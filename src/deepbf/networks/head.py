@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from deepbf.networks.base import InputLayout
+from deepbf.networks.base import AbstractNetwork, InputLayout
 
 
 class Head(eqx.Module):
@@ -53,3 +53,12 @@ class Head(eqx.Module):
             constant, growing = jnp.split(bent, 2, axis=1)
             bent = constant + self.straight_scale * inputs[:, self.size_column, None] * growing
         return self.straight_scale * jax.vmap(self.straight)(inputs[:, : self.num_linear]) + bent
+
+
+class HeadAlone(AbstractNetwork):
+    """A network that is nothing but the head, on all that its inputs have; kinds differ in how they start it."""
+
+    head: Head
+
+    def __call__(self, inputs: jax.Array) -> jax.Array:
+        return self.head(inputs)

@@ -9,8 +9,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from deepbf.networks.base import AbstractNetwork, AbstractPreparation, InputLayout
-from deepbf.networks.head import Head
+from deepbf.networks.base import AbstractPreparation, InputLayout
+from deepbf.networks.head import Head, HeadAlone
 from deepbf.networks.preparation import FitPreparation, Pilot
 
 HEAD_WIDTH = 64
@@ -73,10 +73,8 @@ class MixedSummary(AbstractPreparation):
         return [part.layout(shape) for part, shape in zip(self.parts, self.shapes, strict=True)]
 
 
-class MixedHead(AbstractNetwork):
+class MixedHead(HeadAlone):
     """The shared head on the summaries of all parts."""
-
-    head: Head
 
     def __init__(self, layout: InputLayout, num_models: int, *, key: jax.Array) -> None:
         self.head = Head(
@@ -88,9 +86,6 @@ class MixedHead(AbstractNetwork):
             straight_scale=STRAIGHT_SCALE,
             key=key,
         )
-
-    def __call__(self, inputs: jax.Array) -> jax.Array:
-        return self.head(inputs)
 
 
 def _columns(shapes: Sequence[tuple[int, ...]]) -> list[slice]:

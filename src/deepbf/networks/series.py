@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from deepbf.networks.base import AbstractNetwork, InputLayout
-from deepbf.networks.head import Head
+from deepbf.networks.head import Head, HeadAlone
 
 HEAD_WIDTH = 32
 NUM_DIRECTIONS = 16
@@ -23,16 +23,11 @@ CHANNELS = (8, 16, 16)
 ABSENT = 1e3
 
 
-class SummarySeries(AbstractNetwork):
+class SummarySeries(HeadAlone):
     """The shared head on fixed features of a series alone: a training step does not depend on the length."""
-
-    head: Head
 
     def __init__(self, layout: InputLayout, num_models: int, *, key: jax.Array) -> None:
         self.head = _head(layout, layout.num_summary, num_models, key)
-
-    def __call__(self, inputs: jax.Array) -> jax.Array:
-        return self.head(inputs)
 
 
 class ConvSeries(AbstractNetwork):

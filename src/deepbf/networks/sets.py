@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 
 from deepbf.networks.base import AbstractNetwork, InputLayout
-from deepbf.networks.head import Head
+from deepbf.networks.head import Head, HeadAlone
 
 HEAD_WIDTH = 32
 # Directions in the summary for the head to bend along: two for a start and two for each further model.
@@ -15,14 +15,12 @@ DIRECTIONS_PER_MODEL = 2
 STRAIGHT_SCALE = 10.0
 
 
-class DeepSet(AbstractNetwork):
+class DeepSet(HeadAlone):
     """The default for sets: pooled features of single observations, then the shared head.
 
     The pooled features arrive ready made, a soft histogram of the observations, along many directions if they are
     vectors. Fixed features pool as well as learned ones do, and leave nothing that grows with n to the training step.
     """
-
-    head: Head
 
     def __init__(self, layout: InputLayout, num_models: int, *, key: jax.Array) -> None:
         self.head = Head(
@@ -34,9 +32,6 @@ class DeepSet(AbstractNetwork):
             straight_scale=STRAIGHT_SCALE,
             key=key,
         )
-
-    def __call__(self, inputs: jax.Array) -> jax.Array:
-        return self.head(inputs)
 
 
 class DeepSet2(AbstractNetwork):

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from deepbf.networks.base import AbstractNetwork, InputLayout
-from deepbf.networks.head import Head
+from deepbf.networks.head import Head, HeadAlone
 
 
 class FNN(AbstractNetwork):
@@ -78,10 +78,8 @@ class BNN(AbstractNetwork):
         return eqx.tree_at(lambda network: network.norms, self, settled)
 
 
-class ScaledMLP(AbstractNetwork):
+class ScaledMLP(HeadAlone):
     """The default for vectors: the shared head on values decorrelated at several scales."""
-
-    head: Head
 
     def __init__(self, layout: InputLayout, num_models: int, *, key: jax.Array) -> None:
         self.head = Head(
@@ -93,6 +91,3 @@ class ScaledMLP(AbstractNetwork):
             straight_scale=3.0,
             key=key,
         )
-
-    def __call__(self, inputs: jax.Array) -> jax.Array:
-        return self.head(inputs)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from deepbf._mixed import DATA, HYPERPARAMETERS, MixedForm
 from deepbf.models import Model, SimulationError
 from deepbf.models.hyperparameters import Ranges, as_columns, draw_values
-from deepbf.models.model import write_seed
+from deepbf.models.model import Call
 from deepbf.simulation.num_obs import NumObsRange
 
 # Data sets a model in a chunk. Small enough that a simulator of 0.1 s a data set yields a chunk in seconds; large
@@ -70,7 +70,7 @@ def draw(
     """Return data sets of one model as one array, packed if they have a form."""
     data = model.simulate(size, seed, num_obs).data
     if hyperparameters:
-        data = beside_hyperparameters(data, hyperparameters, size, seed)
+        data = beside_hyperparameters(model, data, hyperparameters, size, seed)
     if form is None and not isinstance(data, Mapping):
         return data
     if form is None:
@@ -82,29 +82,23 @@ def draw(
             return form.pack(data, num_obs)
         except ValueError as error:
             problem = f"returned {error}; every call of every model must return the same names and shapes"
-    raise _failed(model, size, seed, num_obs, problem)
+    raise model.failure(f"its simulator {problem}", Call(size, seed, num_obs))
 
 
 def beside_hyperparameters(
-    data: Any, hyperparameters: Ranges, size: int, seed: np.random.SeedSequence
+    model: Model, data: Any, hyperparameters: Ranges, size: int, seed: np.random.SeedSequence
 ) -> dict[str, NDArray[Any]]:
     """Return simulated data as a dict, with the hyperparameters that they were drawn with.
 
     A model that lacks some of them is given values all the same: what it would have been compared at.
     """
     arrays = dict(data) if isinstance(data, Mapping) else {DATA: data}
+    if HYPERPARAMETERS in arrays:
+        raise ValueError(
+            f"the simulator of model {model.name!r} returns an array {HYPERPARAMETERS!r}, which is what the values of "
+            "the priors' hyperparameters are called. Give it another name."
+        )
     return {**arrays, HYPERPARAMETERS: as_columns(hyperparameters, draw_values(hyperparameters, size, seed), size)}
-
-
-def _failed(
-    model: Model, size: int, seed: np.random.SeedSequence, num_obs: int | None, problem: str
-) -> SimulationError:
-    written = write_seed(seed)
-    told = "" if num_obs is None else f", num_obs={num_obs}"
-    return SimulationError(
-        f"Model {model.name!r} failed with seed {written}: its simulator {problem}. "
-        f"Reproduce it with: model.simulate({size}, seed={written}{told})"
-    )
 
 
 def _padded_chunk(
@@ -132,7 +126,7 @@ def _padded_chunk(
                 f"returned observations of shape {data.shape[2:]}, and of shape {padded.shape[2:]} before; every call "
                 "must return the same shape"
             )
-            raise _failed(model, group_size, group_seed, number, problem)
+            raise model.failure(f"its simulator {problem}", Call(group_size, group_seed, number))
         padded[start : start + group_size, :length] = data
         start += group_size
     return padded
@@ -161,4 +155,5 @@ def _check_same_shape(
                 f"returned data sets of shape {part.shape[1:]}, and of shape {parts[0].shape[1:]} before; every call "
                 "must return the same shape"
             )
-            raise _failed(model, size, chunk_seed(seed, model_index, chunk_index), None, problem)
+            call = Call(size, chunk_seed(seed, model_index, chunk_index), None)
+            raise model.failure(f"its simulator {problem}", call)

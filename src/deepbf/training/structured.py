@@ -81,7 +81,7 @@ def _form_of(
     drawn = [model.simulate(1, seed, number).data for number in (num_obs or (None,))]
     ranges = model_set.hyperparameters
     if ranges:
-        drawn = [beside_hyperparameters(data, ranges, 1, fresh_seed(seed)) for data in drawn]
+        drawn = [beside_hyperparameters(model, data, ranges, 1, fresh_seed(seed)) for data in drawn]
     for data in drawn:
         found = f"returns {', '.join(sorted(data))}" if isinstance(data, dict) else "returns one array"
         if not isinstance(data, dict) or sorted(data) != sorted(structure):

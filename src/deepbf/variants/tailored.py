@@ -16,7 +16,7 @@ from rich.progress import Progress
 from deepbf import _checks
 from deepbf.estimator import BayesFactor
 from deepbf.estimator.bayes_factor import Data
-from deepbf.estimator.observed_data import check_data, check_fixed
+from deepbf.estimator.observed_data import check_fixed
 from deepbf.fitting import fit
 from deepbf.models import Model, ModelSet
 from deepbf.models.hyperparameters import describe
@@ -138,7 +138,7 @@ def fit_tailored(
     # Refuses what cannot be compared before anything is simulated for it.
     comparison.ask()
     view = View(estimator, summary)
-    data = check_data("observed", observed, estimator.structure, estimator.ensemble, extrapolate=False)
+    data = estimator.check_data("observed", observed)
     summaries = view.summaries(data)
     check_observed_summary(summaries)
     simulator = Simulator(model_set.models, view, estimator.evaluated_num_obs(None, observed), executor)
