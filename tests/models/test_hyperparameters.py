@@ -31,8 +31,11 @@ MODEL = Model("scaled", prior=scaled_normal, simulator=repeat, hyperparameters={
 def test_values_are_even_over_their_ranges() -> None:
     values = draw_values(RANGES, 20_000, SEED)
     logs = np.log10(values["scale"])
-    assert stats.kstest(logs, stats.uniform(-1, 2).cdf).pvalue > 1e-6
-    assert stats.kstest(values["shift"], stats.uniform(-1, 4).cdf).pvalue > 1e-6
+    for drawn, ends in ((logs, (-1.0, 1.0)), (values["shift"], (-1.0, 3.0))):
+        inside = drawn[(drawn > ends[0] + 1e-12) & (drawn < ends[1] - 1e-12)]
+        assert stats.kstest(inside, stats.uniform(ends[0], ends[1] - ends[0]).cdf).pvalue > 1e-6
+        for end in ends:
+            assert abs(np.isclose(drawn, end, atol=1e-12).mean() - 1 / 12) < 4 * np.sqrt(1 / 12 / 20_000)
     assert abs(np.corrcoef(logs, values["shift"])[0, 1]) < 0.05
 
 
@@ -46,8 +49,9 @@ def test_values_depend_on_seed_and_name_alone() -> None:
 def test_a_model_draws_and_fixes_them() -> None:
     first, again = (MODEL.simulate(5000, seed=3) for _ in range(2))
     np.testing.assert_array_equal(first.data, again.data)
-    # E[scale^2] over log-uniform values from 0.1 to 10 is (100 - 0.01) / (2 log 100).
-    assert np.mean(np.asarray(first.params) ** 2) == pytest.approx(99.99 / (2 * np.log(100)), rel=0.2)
+    # E[scale^2] over log-uniform values from 0.1 to 10 is (100 - 0.01) / (2 log 100); each end has a twelfth besides.
+    expected = 10 / 12 * 99.99 / (2 * np.log(100)) + (0.1**2 + 10**2) / 12
+    assert np.mean(np.asarray(first.params) ** 2) == pytest.approx(expected, rel=0.2)
     fixed = MODEL.at(scale=2.0)
     assert fixed.hyperparameters is None
     assert np.std(np.asarray(fixed.simulate(5000, seed=3).params)) == pytest.approx(2.0, rel=0.05)
