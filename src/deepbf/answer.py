@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from deepbf._jeffreys import strength_on_jeffreys_scale
+
+# From here on down, data count as atypical of a model: one data set in twenty of its own.
+ATYPICAL = 0.05
 
 
 class TailArea(NamedTuple):
@@ -36,6 +40,12 @@ class Answer:
     surprise
         For `model` and `against`, by name: the probability, if that model were true, of a Bayes factor at least as much
         against it as this one. Small is surprising. None for an estimator that holds no reference simulations.
+    support
+        By name of every model: the probability, if that model were true, of data at least as strange as these. Small is
+        atypical. None for an estimator that does not know.
+    order
+        Of exchangeable observations, the share of their orders that are as unusual as the observed one, a part of their
+        support. None where order means nothing.
     log_evidence
         Of all models, in the order given to `fit`, up to a constant: differences are log Bayes factors.
     warnings
@@ -51,6 +61,8 @@ class Answer:
     prior_probs: tuple[float, ...]
     posterior_probs: tuple[float, ...]
     surprise: dict[str, TailArea] | None = None
+    support: dict[str, TailArea] | None = None
+    order: float | None = None
     log_evidence: tuple[float, ...] = ()
     warnings: tuple[str, ...] = field(default=())
 
@@ -70,6 +82,19 @@ class Answer:
         return strength_on_jeffreys_scale(self.log_bf)
 
     @property
+    def verdict(self) -> str | None:
+        """Whether any of the models makes data like these, in words."""
+        if self.support is None:
+            return None
+        strange = [name for name in self.names if self.support[name].prob <= ATYPICAL]
+        if not strange:
+            return f"the data are typical of {'both' if len(self.names) == 2 else f'all {len(self.names)}'} models"
+        if len(strange) == len(self.names):
+            return "the data are atypical of every model here: read the Bayes factor with care"
+        usual = [name for name in self.names if name not in strange]
+        return f"the data are atypical of {written_list(strange)}, typical of {written_list(usual)}"
+
+    @property
     def ranking(self) -> tuple[str, ...]:
         """All models, the most probable after the data first."""
         scores = [
@@ -86,9 +111,18 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""
-        derived = {"favours": self.favours, "over": self.over, "strength": self.strength, "ranking": self.ranking}
-        surprise = None if self.surprise is None else {name: area._asdict() for name, area in self.surprise.items()}
-        return {**asdict(self), "surprise": surprise, **derived}
+        derived = {
+            "favours": self.favours,
+            "over": self.over,
+            "strength": self.strength,
+            "ranking": self.ranking,
+            "verdict": self.verdict,
+        }
+        areas = {
+            what: None if found is None else {name: area._asdict() for name, area in found.items()}
+            for what, found in (("surprise", self.surprise), ("support", self.support))
+        }
+        return {**asdict(self), **areas, **derived}
 
     def __str__(self) -> str:
         rows = [
@@ -101,6 +135,8 @@ class Answer:
             rows[-1:] = self._written_ranking()
         if self.surprise is not None:
             rows.append(("surprise", self._written_surprise()))
+        if self.support is not None and self.verdict is not None:
+            rows += [("support", self._written_support(self.support)), ("verdict", self.verdict)]
         lines = [f"In favour of {self.favours} over {self.over}"]
         lines += [f"  {label:<17} {text}" for label, text in rows]
         lines += [f"  {'careful':<17} {warning}" for warning in self.warnings]
@@ -117,6 +153,13 @@ class Answer:
     def _written_surprise(self) -> str:
         said = [f"{write_tail_area(area)} if {name} is true" for name, area in (self.surprise or {}).items()]
         return f"{', '.join(said)}; small is surprising"
+
+    def _written_support(self, support: dict[str, TailArea]) -> str:
+        said = [f"{write_tail_area(area)} under {name}" for name, area in support.items()]
+        order = ""
+        if self.order is not None and self.order <= ATYPICAL:
+            order = f"; the order of the observations is no accident ({write_prob(self.order)})"
+        return f"{', '.join(said)}; small is atypical{order}"
 
     def _written_ranking(self) -> list[tuple[str, str]]:
         """Return a line a model, the most probable first, with the odds of the best against it by the data alone."""
@@ -138,6 +181,17 @@ class Answer:
         )
         before = ", ".join(write_prob(prob) for prob in self.prior_probs)
         return f"{after}; before the data {before}"
+
+
+def written_list(names: Sequence[str]) -> str:
+    """Return names as a person would list them.
+
+    Examples
+    --------
+    >>> written_list(["a"]), written_list(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def write_tail_area(area: TailArea) -> str:

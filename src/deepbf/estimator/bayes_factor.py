@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
@@ -22,6 +22,7 @@ from deepbf.answer import Answer, TailArea
 from deepbf.estimator.observed_data import Data, DataShape, check_data
 from deepbf.estimator.path import LogBfPath, path_of
 from deepbf.estimator.sensitivity import LogBfCurve, curve_over
+from deepbf.estimator.support import Support, support_of
 from deepbf.estimator.trials import check_models, design_afresh, evaluate_afresh, evaluated_num_obs
 from deepbf.evaluation.tail_areas import surprise
 from deepbf.models import Model
@@ -191,6 +192,7 @@ class BayesFactor:
         second = next(int(k) for k in ranking if k != first) if over is None else self.index_of("over", over)
         members = evidence[:, first] - evidence[:, second]
         error, interval = spread_of(members)
+        support = support_of(self, data, self._compiled_summary)
         return Answer(
             log_bf=float(members.mean()),
             model=self.names[first],
@@ -203,7 +205,18 @@ class BayesFactor:
             surprise=self._surprise(float(members.mean()), first, second, self.count_observations(data)),
             log_evidence=tuple((mean_evidence - mean_evidence.max()).tolist()),
             warnings=self._warnings(members, error),
+            **self._supported(support),
         )
+
+    def support(self, data: Data, *, extrapolate: bool = False) -> Support | None:
+        """Return how typical data sets are of each model: tail areas, shape (batch, K), small for strange data.
+
+        Under each model, the probability of data at least as far from what the model usually makes, in the summaries
+        that the networks read. If a model is true, its tail area is below 0.05 for one data set in twenty. The order of
+        exchangeable observations counts as well. None for an estimator that does not know: one over hyperparameters,
+        or from an older file.
+        """
+        return support_of(self, self.check_data("data", data, extrapolate), self._compiled_summary)
 
     def reference_log_bf(
         self, model: int | str = 0, over: int | str = 1, *, num_obs: int | None = None
@@ -378,6 +391,12 @@ class BayesFactor:
         preparation, networks = self.ensemble.preparation, self.ensemble.networks
         return compile_evaluation(lambda data: ensemble_log_odds(networks, preparation(data)))
 
+    @cached_property
+    def _compiled_summary(self) -> Callable[[jax.Array], jax.Array]:
+        """The map from standardised data to what the networks read."""
+        preparation = self.ensemble.preparation
+        return compile_evaluation(lambda data: preparation(data))
+
     def check_data(self, argument: str, data: Data, extrapolate: bool = False) -> NDArray[np.generic]:
         """Return the data with a leading batch axis, as the ensemble reads them, after checking all of them."""
         return check_data(argument, data, self.structure, self.ensemble, values=self.values, extrapolate=extrapolate)
@@ -405,6 +424,17 @@ class BayesFactor:
         found = surprise(log_bf, reference, rounding=True)
         columns = zip(*(part[0].tolist() for part in found), strict=True)
         return {self.names[k]: TailArea(*values) for k, values in zip((first, second), columns, strict=True)}
+
+    def _supported(self, support: Support | None) -> dict[str, Any]:
+        """Return what an answer says of the support of its one data set."""
+        if support is None:
+            return {}
+        areas = zip(*(part[0].tolist() for part in support[:3]), strict=True)
+        order = float(support.order[0])
+        return {
+            "support": {name: TailArea(*area) for name, area in zip(self.names, areas, strict=True)},
+            "order": None if np.isnan(order) else order,
+        }
 
     def _warnings(self, members: NDArray[np.float64], error: float | None) -> tuple[str, ...]:
         said = []

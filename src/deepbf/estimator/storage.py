@@ -9,6 +9,7 @@ import dataclasses
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,7 @@ from deepbf.networks.set_attention import SummaryAndObservations
 from deepbf.networks.set_summary import SetSummary
 from deepbf.standardise import Standardiser
 from deepbf.training import TrainedEnsemble, TrainingRecord
+from deepbf.training.typicality import Typicality, columns_of
 
 FORMAT = "deepbf-estimator"
 FORMAT_VERSION = 1
@@ -97,6 +99,8 @@ def save(estimator: BayesFactor, path: str | os.PathLike[str]) -> None:
         "sizes": dict(ensemble.sizes),
         "hyperparameters": ensemble.hyperparameters,
         "values": None if estimator.values is None else dict(estimator.values),
+        "has_typicality": ensemble.typicality is not None,
+        "any_order": ensemble.any_order,
     }
     if ensemble.form is not None:
         header["form"] = dataclasses.asdict(ensemble.form)["parts"]
@@ -105,6 +109,8 @@ def save(estimator: BayesFactor, path: str | os.PathLike[str]) -> None:
         arrays["reference"] = ensemble.reference
     if ensemble.reference_num_obs is not None:
         arrays["reference_num_obs"] = ensemble.reference_num_obs
+    if ensemble.typicality is not None:
+        arrays |= {f"typicality.{item.name}": getattr(ensemble.typicality, item.name) for item in fields(Typicality)}
     metadata = {
         "format": FORMAT,
         "format_version": str(FORMAT_VERSION),
@@ -189,6 +195,8 @@ def rebuild(header: Mapping[str, Any], arrays: Arrays) -> BayesFactor:
         sizes={name: tuple((int(low), int(high)) for low, high in sizes) for name, sizes in header["sizes"].items()},
         form=form,
         hyperparameters=check_ranges("hyperparameters", header["hyperparameters"]) if header["hyperparameters"] else {},
+        typicality=read_typicality(header, arrays, columns_of(layout)),
+        any_order=bool(header.get("any_order", False)),
     )
     return BayesFactor(
         names=tuple(header["names"]),
@@ -240,6 +248,25 @@ def read_reference(header: Mapping[str, Any], arrays: Arrays) -> NDArray[np.floa
     return reference
 
 
+def read_typicality(header: Mapping[str, Any], arrays: Arrays, num_columns: int) -> Typicality | None:
+    """Return how to tell strange data from usual ones, if the file holds it."""
+    if not header.get("has_typicality", False):
+        return None
+    found = Typicality(**{item.name: arrays[f"typicality.{item.name}"] for item in fields(Typicality)})
+    num_models, num_directions = len(header["names"]), found.matrix.shape[-1]
+    expected = {
+        "location": (num_models, num_columns),
+        "scale": (num_models, num_columns),
+        "offset": (num_models, num_directions),
+        "matrix": (num_models, num_columns, num_directions),
+        "distances": (num_models, *found.distances.shape[1:2]),
+    }
+    for name, shape in expected.items():
+        if getattr(found, name).shape != shape:
+            raise ValueError(f"typicality.{name} has shape {getattr(found, name).shape}, not {shape}")
+    return found
+
+
 def read_num_obs(header: Mapping[str, Any]) -> tuple[int, int] | None:
     """Return the range of the number of observations, if the estimator is for one."""
     found = header.get("num_obs")
@@ -258,7 +285,7 @@ def read_reference_num_obs(header: Mapping[str, Any], arrays: Arrays) -> NDArray
 def describe_part(part: eqx.Module, name: str, arrays: Arrays) -> dict[str, Any]:
     """Return a JSON description of a preparation or a part of one, putting its arrays into `arrays`."""
     described: dict[str, Any] = {"kind": type(part).__name__}
-    for item in dataclasses.fields(part):
+    for item in fields(part):
         value = getattr(part, item.name)
         if isinstance(value, eqx.Module):
             described[item.name] = describe_part(value, f"{name}.{item.name}", arrays)

@@ -30,11 +30,13 @@ from deepbf.training.clock import Clock
 from deepbf.training.held_out import HeldOut
 from deepbf.training.interrupt import StopOnInterrupt
 from deepbf.training.optimise import FlatNetworks, init_state, make_block
+from deepbf.training.order import comes_in_any_order
 from deepbf.training.pilot import POLL_SECONDS, Pilot, run_pilot
 from deepbf.training.pool import FRESH_BYTES, POOL_BYTES, Pool
 from deepbf.training.progress import ProgressBar
 from deepbf.training.schedule import Schedule
 from deepbf.training.structured import Array, Sizes, arrays_of, check_arrays, find_form, fit_standardiser, sizes_of
+from deepbf.training.typicality import MOST_FITTED, Typicality
 
 # Long enough to drown the cost of handing a task over, short enough to fill the pool smoothly.
 TASK_SECONDS = 0.05
@@ -79,7 +81,8 @@ class TrainedEnsemble:
     the data by name, the fewest and the most observations along its axes. Where the number of observations varies,
     `num_obs` has its range, `reference_num_obs` those of the simulations set aside, shape (K, data sets); simulators
     were told the number if `num_obs_asked`. Mixed data are packed by `form`. Data come with the values of the models'
-    `hyperparameters`, whose ranges these are, if there are any.
+    `hyperparameters`, whose ranges these are, if there are any. `typicality` tells strange data from usual ones; and
+    `any_order` whether simulated observations come in any order, so that one that is no accident is strange.
     """
 
     standardiser: Standardiser
@@ -94,6 +97,8 @@ class TrainedEnsemble:
     sizes: Mapping[str, Sizes] = field(default_factory=dict)
     form: MixedForm | None = None
     hyperparameters: Ranges = field(default_factory=dict)
+    typicality: Typicality | None = None
+    any_order: bool = False
 
     def sized(self, data: NDArray[np.generic]) -> NDArray[np.generic]:
         """Return the array whose observations are counted: the data themselves, or one of the parts packed in them."""
@@ -195,7 +200,8 @@ class Trainer:
         self._schedule = schedule
         self._preparation = kind.fit_preparation(standardised)
         self._prepare = compile_evaluation(self._preparation)
-        layout = self._preparation.layout(pilot.data_shape)
+        layout = self._layout = self._preparation.layout(pilot.data_shape)
+        self._any_order = len(arrays) == 1 and arrays[0].structure == "exchangeable" and comes_in_any_order(pilot.data)
         self._sizes = {array.name: sizes_of(array) for array in arrays}
         # Of mixed data, the number of observations is that of one of the parts.
         sized = arrays[size_part(self._preparation)]
@@ -204,6 +210,7 @@ class Trainer:
         batch_size = fitting_batch_size(schedule.batch_size, expected_datasets(budget, pilot, num_models))
         self._num_models = num_models
         self._held_out = HeldOut(num_models)
+        self._first_rows: list[list[NDArray[np.float32]]] = [[] for _ in range(num_models)]
         # Where every step takes fresh simulations, none is kept for long: memory never touched is time saved.
         capacity = FRESH_BYTES if budget.all_fresh else POOL_BYTES
         self._pool = Pool(
@@ -312,7 +319,11 @@ class Trainer:
 
     def _feed(self, standardised: Sequence[NDArray[np.generic]]) -> None:
         prepared = in_batches(self._prepare, np.concatenate(standardised), prepared_at_once(self._data_shape))
-        self._pool.add(self._held_out.split(np.split(prepared, self._num_models)))
+        rows = self._held_out.split(np.split(prepared, self._num_models))
+        if sum(map(len, self._first_rows[0])) < MOST_FITTED:
+            for kept, model_rows in zip(self._first_rows, rows, strict=True):
+                kept.append(model_rows)
+        self._pool.add(rows)
 
     def _weights(self) -> jax.Array:
         return self._state.averaged if self._schedule.average else self._state.weights
@@ -383,7 +394,13 @@ class Trainer:
             self._held_out_num_obs(),
             self._num_obs,
             sizes=self._sizes,
+            typicality=self._typicality(),
+            any_order=self._any_order,
         )
+
+    def _typicality(self) -> Typicality | None:
+        first = [np.concatenate(rows)[:MOST_FITTED] for rows in self._first_rows]
+        return Typicality.fit(first, self._held_out.rows(), self._layout)
 
     def _num_simulations(self) -> int:
         return self._num_models * (self._pool.num_rows + self._held_out.num_rows)
