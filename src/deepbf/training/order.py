@@ -7,7 +7,8 @@ depend on what the values are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ NUM_SHUFFLES = 999
 MOST_SHUFFLED_VALUES = 20_000_000
 FEWEST_SHUFFLES = 99
 FEWEST_OBSERVATIONS = 4
-BLOCK_VALUES = 200_000
+BLOCK_VALUES = 500_000
 # A twentieth is usual. A fifth of two hundred does not come about by chance, nor by the chi-squared approximation.
 DATASETS_LOOKED_AT = 200
 MOST_UNUSUAL = 0.2
@@ -40,7 +41,7 @@ def order_tail_area(observations: NDArray[np.generic]) -> float | None:
     ranks = centred_ranks(observations)
     observed = order_statistic(ranks[None])[0]
     num_shuffles = int(np.clip(MOST_SHUFFLED_VALUES // ranks.size, FEWEST_SHUFFLES, NUM_SHUFFLES))
-    shuffled = np.concatenate([order_statistic(ranks[orders]) for orders in shuffles(len(ranks), num_shuffles)])
+    shuffled = np.concatenate([order_statistic(ranks[orders]) for orders in kept_shuffles(len(ranks), num_shuffles)])
     # Equal up to rounding is equal: ties are common where values repeat.
     as_unusual = np.count_nonzero(shuffled >= observed - 1e-9 * (1.0 + observed))
     return float((1 + as_unusual) / (1 + num_shuffles))
@@ -53,6 +54,18 @@ def shuffles(num_obs: int, num_shuffles: int) -> Iterator[NDArray[np.intp]]:
     for start in range(0, num_shuffles, block):
         orders = np.tile(np.arange(num_obs), (min(block, num_shuffles - start), 1))
         yield rng.permuted(orders, axis=1)
+
+
+def kept_shuffles(num_obs: int, num_shuffles: int) -> Iterable[NDArray[np.intp]]:
+    """Return the shuffles, from memory where they are few: the same serve every data set of a size."""
+    if num_obs * num_shuffles > BLOCK_VALUES:
+        return shuffles(num_obs, num_shuffles)
+    return _remembered_shuffles(num_obs, num_shuffles)
+
+
+@lru_cache(maxsize=8)
+def _remembered_shuffles(num_obs: int, num_shuffles: int) -> tuple[NDArray[np.intp], ...]:
+    return tuple(shuffles(num_obs, num_shuffles))
 
 
 def comes_in_any_order(data: Sequence[NDArray[np.generic]]) -> bool:

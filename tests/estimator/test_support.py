@@ -1,0 +1,113 @@
+"""Support: under a model its tail areas are uniform; data that no model makes are atypical of all."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import deepbf
+from deepbf import BayesFactor
+from deepbf.estimator.support import smaller_of_two
+from tests import simulators
+from tests.untrained import untrained
+
+
+def tail_areas(bf: BayesFactor, data: Any) -> Any:
+    found = bf.support(data)
+    assert found is not None
+    return found.tail_area
+
+
+@pytest.mark.parametrize("which", ["normal_mean", "walk_or_noise", "three_means", "pairs"])
+def test_a_models_own_data_are_atypical_one_time_in_twenty(which: str, request: pytest.FixtureRequest) -> None:
+    bf: BayesFactor = request.getfixturevalue(which)
+    for k, model in enumerate(bf.models or ()):
+        data = model.simulate(600, seed=77).data
+        own = tail_areas(bf, data)[:, k]
+        # Those set aside are a few thousand: their own error joins that of these data sets.
+        assert abs((own <= 0.05).mean() - 0.05) < 4 * np.sqrt(0.05 * 0.95 * (1 / 600 + 1 / 2000))
+        assert stats.kstest(own, "uniform").pvalue > 1e-4
+
+
+def test_at_every_number_of_observations(any_number: BayesFactor) -> None:
+    for num_obs in (2, 6, 20):
+        for k, model in enumerate(any_number.models or ()):
+            data = model.simulate(500, seed=78, num_obs=num_obs).data
+            assert abs((tail_areas(any_number, data)[:, k] <= 0.05).mean() - 0.05) < 0.05
+
+
+def test_mixed_data(mixed: BayesFactor) -> None:
+    for k, model in enumerate(mixed.models or ()):
+        data = model.simulate(300, seed=79, num_obs=12).data
+        assert abs((tail_areas(mixed, data)[:, k] <= 0.05).mean() - 0.05) < 0.06
+    strange = {name: 50.0 + 0.0 * np.asarray(value)[0] for name, value in data.items()}
+    answer = mixed.compare(strange)
+    assert answer.verdict is not None
+    assert "every model" in answer.verdict
+
+
+@pytest.mark.parametrize("strange", ["constant", "far", "wide", "narrow", "ordered"])
+def test_data_that_no_model_makes(strange: str, normal_mean: BayesFactor) -> None:
+    num_obs = normal_mean.ensemble.data_shape[0]
+    rng = np.random.default_rng(5)
+    noise = rng.normal(size=(200, num_obs))
+    data = {
+        "constant": np.full((200, num_obs), 0.5),
+        "far": noise + 1e6,
+        "wide": 4.0 * noise,
+        "narrow": 0.1 * noise,
+        "ordered": np.sort(noise, axis=1),
+    }[strange]
+    assert (tail_areas(normal_mean, data) <= 0.05).mean() > 0.9
+
+
+def test_the_answer_carries_it(normal_mean: BayesFactor) -> None:
+    num_obs = normal_mean.ensemble.data_shape[0]
+    strange = normal_mean.compare(np.full(num_obs, 0.5))
+    assert strange.support is not None
+    assert strange.verdict == "the data are atypical of every model here: read the Bayes factor with care"
+    assert strange.verdict in str(strange)
+    assert strange.to_dict()["support"][normal_mean.names[0]]["prob"] == strange.support[normal_mean.names[0]].prob
+    usual = normal_mean.compare(np.random.default_rng(9).normal(size=num_obs))
+    assert usual.verdict == "the data are typical of both models"
+    assert usual.order is not None
+    ordered = normal_mean.compare(np.sort(np.random.default_rng(8).normal(size=num_obs)))
+    assert ordered.order is not None
+    assert ordered.order <= 0.01
+    assert "order of the observations is no accident" in str(ordered)
+
+
+def test_it_travels_with_the_file(any_number: BayesFactor, tmp_path: Path) -> None:
+    any_number.save(tmp_path / "saved.deepbf")
+    loaded = deepbf.load(tmp_path / "saved.deepbf")
+    data = simulators.ANY_NUMBER[0].simulate(20, seed=3, num_obs=9).data
+    np.testing.assert_array_equal(tail_areas(any_number, data), tail_areas(loaded, data))
+
+
+def test_order_does_not_count_where_simulators_sort() -> None:
+    models = [
+        deepbf.Model(name, simulator=lambda rng, size, scale=scale: np.sort(rng.normal(0.0, scale, (size, 20)), axis=1))
+        for name, scale in (("narrow", 1.0), ("wide", 2.0))
+    ]
+    bf = deepbf.fit(models, structure="exchangeable", steps=20, seed=1, progress=False)
+    found = bf.support(models[0].simulate(300, seed=5).data)
+    assert found is not None
+    assert np.isnan(found.order).all()
+    assert (found.tail_area[:, 0] <= 0.05).mean() < 0.12
+    assert bf.compare(models[0].simulate(1, seed=5).data[0]).order is None
+
+
+def test_an_estimator_that_does_not_know_says_nothing() -> None:
+    bf = untrained("exchangeable", "deepset")
+    data = np.random.default_rng(1).normal(size=(3, 13))
+    assert bf.support(data) is None
+    answer = bf.compare(data[0])
+    assert (answer.support, answer.verdict) == (None, None)
+    assert "support" not in str(answer)
+
+
+def test_the_smaller_of_two_independent_tail_areas_is_one_again() -> None:
+    first, second = np.random.default_rng(2).uniform(size=(2, 20_000))
+    assert stats.kstest(smaller_of_two(first, second), "uniform").pvalue > 1e-3
