@@ -24,10 +24,10 @@ def tail_areas(bf: BayesFactor, data: Any) -> Any:
 def test_a_models_own_data_are_atypical_one_time_in_twenty(which: str, request: pytest.FixtureRequest) -> None:
     bf: BayesFactor = request.getfixturevalue(which)
     for k, model in enumerate(bf.models or ()):
-        data = model.simulate(600, seed=77).data
+        data = model.simulate(300, seed=77).data
         own = tail_areas(bf, data)[:, k]
         # Those set aside are a few thousand: their own error joins that of these data sets.
-        assert abs((own <= 0.05).mean() - 0.05) < 4 * np.sqrt(0.05 * 0.95 * (1 / 600 + 1 / 2000))
+        assert abs((own <= 0.05).mean() - 0.05) < 4 * np.sqrt(0.05 * 0.95 * (1 / 300 + 1 / 2000))
         assert stats.kstest(own, "uniform").pvalue > 1e-4
 
 
