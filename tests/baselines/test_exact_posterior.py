@@ -92,7 +92,7 @@ def test_parameters_rank_evenly_among_their_posterior_draws(study: str) -> None:
     posterior = exact(study, 0, num_obs=20)
     params, data = posterior.model.simulate(100, seed=6)
     ranks = []
-    for k, (truth, observed) in enumerate(zip(np.reshape(params, (100, -1)), data, strict=True)):
+    for k, (truth, observed) in enumerate(zip(np.asarray(params).reshape(100, -1), data, strict=True)):
         draws = posterior.sample(observed, 99, seed=100 + k).reshape(99, -1)
         ranks.append((draws < truth).sum(axis=0))
     ranks = np.array(ranks) / 99

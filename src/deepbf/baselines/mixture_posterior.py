@@ -63,7 +63,7 @@ def _log_prior_odds(half_gap: Floats) -> Floats:
 
 def _nodes(box: Floats, num_nodes: int) -> Floats:
     """Return pairs of centre and half-gap, shape (num_nodes, num_nodes, 2)."""
-    return np.stack(np.meshgrid(*(np.linspace(*side, num_nodes) for side in box), indexing="ij"), axis=-1)
+    return np.stack(np.meshgrid(*(np.linspace(low, high, num_nodes) for low, high in box), indexing="ij"), axis=-1)
 
 
 def _log_densities(observed: Floats, nodes: Floats, left_out: bool) -> Floats:
@@ -87,8 +87,8 @@ def _narrowed(box: Floats, log_density: Floats) -> Floats:
     num_nodes = log_density.shape[1]
     keep = (log_density > log_density.max(axis=(1, 2), keepdims=True) + LOG_DISCARD).any(axis=0)
     narrowed = np.empty_like(box)
-    for axis, side in enumerate(box):
+    for axis, (low, high) in enumerate(box):
         kept = np.flatnonzero(keep.any(axis=1 - axis))
         first, last = max(kept[0] - 1, 0), min(kept[-1] + 1, num_nodes - 1)
-        narrowed[axis] = np.linspace(*side, num_nodes)[[first, last]]
+        narrowed[axis] = np.linspace(low, high, num_nodes)[[first, last]]
     return narrowed

@@ -115,6 +115,8 @@ class ZValues:
             ("classifier", f"{self.classifier}, {how}"),
             ("from", f"{len(self.z):,} predictions of {self.num_obs} observations"),
         ]
+        if not self.refit:
+            rows.append(("careful", "what the classifier learned from one prediction shifts every Z alike"))
         if self.num_unconverged:
             rows.append(("careful", f"{self.num_unconverged:,} fits did not reach their optimum"))
         said = self.verdict[0].upper() + self.verdict[1:]
