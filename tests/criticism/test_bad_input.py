@@ -71,7 +71,7 @@ def test_predictions_are_checked(check: Callable[..., Any]) -> None:
 
 
 def test_numbers() -> None:
-    for check in (z_values, leave_one_out):
+    for check in (CHECKS["z_values"], CHECKS["leave_one_out"]):
         with pytest.raises(ValueError, match="num_replicates must be at least 1; received 0"):
             check(SAMPLER, OBSERVED, num_replicates=0)
         with pytest.raises(TypeError, match="num_replicates must be a whole number"):
