@@ -33,15 +33,17 @@ RESULTS = Path(__file__).parent / "results"
 def samplers_of(study: Any, options: argparse.Namespace) -> tuple[PredictiveSource, ...]:
     if options.sampler == "exact":
         return study.exact_posteriors
-    # A model without parameters has nothing to learn: its predictions are its simulations.
-    return tuple(
-        exact
-        if model.prior is None
-        else deepbf.fit_posterior(  # pyright: ignore[reportAttributeAccessIssue]
+    fit_posterior: Any = deepbf.fit_posterior  # pyright: ignore[reportAttributeAccessIssue]
+
+    def sampler_of(model: deepbf.Model, exact: PredictiveSource) -> PredictiveSource:
+        # A model without parameters has nothing to learn: its predictions are its simulations.
+        if model.prior is None:
+            return exact
+        return fit_posterior(
             model, structure="exchangeable", method=options.sampler, seconds=options.seconds, seed=options.seed
         )
-        for model, exact in zip(study.models, study.exact_posteriors, strict=True)
-    )
+
+    return tuple(sampler_of(*pair) for pair in zip(study.models, study.exact_posteriors, strict=True))
 
 
 def sources_of(study: Any) -> Iterator[tuple[str, Any, Any]]:
