@@ -40,7 +40,14 @@ def samplers_of(study: Any, options: argparse.Namespace) -> tuple[PredictiveSour
         if model.prior is None:
             return exact
         return fit_posterior(
-            model, structure="exchangeable", method=options.sampler, seconds=options.seconds, seed=options.seed
+            model,
+            structure="exchangeable",
+            # Leaving one out needs the posterior at one observation fewer too.
+            num_obs=(NUM_OBS - 1, NUM_OBS) if options.leave_one_out else None,
+            method=options.sampler,
+            seconds=options.seconds,
+            seed=options.seed,
+            progress=False,
         )
 
     return tuple(sampler_of(*pair) for pair in zip(study.models, study.exact_posteriors, strict=True))

@@ -63,7 +63,10 @@ class LeaveOneOut:
             return f"observations lie as far from what the others predict as {self.model} says: no sign against it here"
         where = "farther from" if self.tails.side == "large" else "closer to"
         if self.tails.words.startswith("borderline"):
-            return f"borderline: observations lie {where} what the others predict than {self.model} says"
+            return (
+                f"borderline, more replications would tell: observations lie {where} what the others predict than "
+                f"{self.model} says"
+            )
         return f"observations lie {where} what the others predict than {self.model} says: it does not fit them"
 
     def to_dict(self) -> dict[str, Any]:
@@ -106,7 +109,8 @@ def leave_one_out(
     Parameters
     ----------
     sampler
-        A posterior sampler of the model in question.
+        A posterior sampler of the model in question, for data sets of this size and of one observation fewer: fit it
+        with ``num_obs=(n - 1, n)``.
     observed
         One data set of at least 2 exchangeable observations.
     num_draws
