@@ -42,6 +42,15 @@ def predictive_check(
         Data sets from the posterior predictive.
     seed
         The same seed gives the same result.
+
+    Examples
+    --------
+    >>> from deepbf import studies
+    >>> negbin, poisson = studies.load("data-1-i").exact_posteriors
+    >>> counts = negbin.model.simulate(1, seed=11).data[0]
+    >>> check = predictive_check(poisson, counts, {"variance": lambda data: data.var(axis=1), "mean": "mean"})
+    >>> check["variance"].verdict, check["mean"].verdict
+    ('too large', 'as predicted')
     """
     sampler = check_source(sampler)
     num_draws = _checks.check_count("num_draws", num_draws)

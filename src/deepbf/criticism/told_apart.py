@@ -61,6 +61,16 @@ def z_values(
         draw, so that what the posterior leaves open widens Z too.
     seed
         The same seed gives the same draws.
+
+    Examples
+    --------
+    >>> from deepbf import studies
+    >>> negbin, poisson = studies.load("data-1-i").exact_posteriors
+    >>> counts = negbin.model.simulate(1, seed=11).data[0]
+    >>> print(z_values(poisson, counts, num_replicates=500).verdict)
+    predictions of Poisson are told from the observed data: it does not fit them
+    >>> z_values(negbin, counts, num_replicates=500).covers_half
+    True
     """
     sampler = check_source(sampler)
     num_replicates = _checks.check_count("num_replicates", num_replicates)
