@@ -18,7 +18,7 @@ from deepbf.standardise import Standardiser
 Floats = NDArray[np.float64]
 
 # The penalty: this times half the variance of the fitted log odds over the problem's own data, per observation.
-# Being a variance it does not depend on the units of the data; at 1e-6 it moves Z by less than 1e-5 unless the two are
+# Being a variance it does not depend on the units of the data; at 1e-6 it moves Z by less than 1e-4 unless the two are
 # told apart without an error, where it stops the log odds at about 10.
 RIDGE = 1e-6
 # In interquartile ranges of the predictive distribution from its median: so far out, nothing depends on how far.
