@@ -8,7 +8,7 @@ from deepbf._lazy import lazy_names
 from deepbf._version import __version__
 
 if TYPE_CHECKING:
-    from deepbf import baselines, evaluation, plots, studies
+    from deepbf import baselines, criticism, evaluation, plots, studies
     from deepbf.answer import Answer
     from deepbf.estimator import BayesFactor, load
     from deepbf.evaluating import evaluate
@@ -31,6 +31,7 @@ __all__ = [
     "Variants",
     "__version__",
     "baselines",
+    "criticism",
     "evaluate",
     "evaluation",
     "fit",
@@ -46,6 +47,7 @@ _HOMES = {
     "Answer": "answer",
     "baselines": "baselines",
     "BayesFactor": "estimator",
+    "criticism": "criticism",
     "Evaluation": "evaluation",
     "Model": "models",
     "ModelSet": "models",

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from deepbf import plots
+from deepbf.criticism import StatisticCheck, ZValues
 from tests.plots.reading import legend_texts, render
 from tests.plots.synthetic import FIRST, SECOND, Evaluation, results
 
@@ -26,6 +27,16 @@ def draw_heat_map(names: tuple[str, str] = (FIRST, SECOND), ax: Axes | None = No
     return plots.heat_map(x, x[:7], np.add.outer(x[:7], x) * 3, names=names, ax=ax)
 
 
+def draw_z_values(names: tuple[str, str] = (FIRST, SECOND), ax: Axes | None = None) -> Axes:
+    z = np.random.default_rng(0).normal(0.48, 0.01, 200)
+    return plots.z_values(ZValues(z, names[0], num_obs=128, classifier="any", refit=True), ax)
+
+
+def draw_predictive_check(names: tuple[str, str] = (FIRST, SECOND), ax: Axes | None = None) -> Axes:
+    draws = np.random.default_rng(0).normal(size=200)
+    return plots.predictive_check(StatisticCheck(names[1], 1.0, draws, names[0]), ax)
+
+
 # Each with an estimator of its own, for models of any names.
 PLOTS: dict[str, Draw] = {
     "scatter": lambda names=(FIRST, SECOND), ax=None: plots.scatter(results(names=names), ax=ax),
@@ -39,6 +50,8 @@ PLOTS: dict[str, Draw] = {
     "prior_against_num_obs": lambda names=(FIRST, SECOND), ax=None: plots.prior_against_num_obs(
         over_num_obs(names=names), ax=ax
     ),
+    "z_values": draw_z_values,
+    "predictive_check": draw_predictive_check,
 }
 ON_EVALUATIONS = {
     "scatter": lambda evaluation: plots.scatter(evaluation),
@@ -51,8 +64,8 @@ ON_EVALUATIONS = {
 
 
 def test_every_plot_is_here() -> None:
-    # Those of a design, a path and a curve read other results, and have tests of their own.
-    assert set(PLOTS) | {"design", "path", "sensitivity"} == set(plots.__all__)
+    # Those of a design, a path and a curve read other results, a grid makes a figure; they have tests of their own.
+    assert set(PLOTS) | {"design", "path", "sensitivity", "z_values_grid"} == set(plots.__all__)
 
 
 @pytest.mark.parametrize("plot", PLOTS)

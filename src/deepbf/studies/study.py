@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deepbf.baselines.exact_posterior import ExactPosterior
 from deepbf.models import Model
 
 
@@ -32,6 +33,8 @@ class Study:
         Maps data sets along a leading axis to exact natural log Bayes factors, first model over second.
     exact_log_evidence
         Of more than two models: to exact natural log evidences, shape (data sets, models).
+    exact_posteriors
+        Exact posterior samplers, one a model, where they are known.
     """
 
     name: str
@@ -41,3 +44,4 @@ class Study:
     structure: str | dict[str, str]
     exact_log_bf: Callable[[Any], NDArray[np.float64]]
     exact_log_evidence: Callable[[Any], NDArray[np.float64]] | None = None
+    exact_posteriors: tuple[ExactPosterior, ...] | None = None

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
+from deepbf.baselines import exact_posterior as posterior
 from deepbf.baselines import exponential_log_bf, mixture, negbin_poisson_log_bf, normal_mixture_log_bf
+from deepbf.baselines.exact_posterior import ExactPosterior
+from deepbf.baselines.mixture_posterior import draw_mixture_means
 from deepbf.models import Model
 from deepbf.studies import toy_densities as density
 from deepbf.studies import toy_simulators as simulate
@@ -41,6 +44,10 @@ def counts_study(
         models=(negative_binomial, poisson),
         structure="exchangeable",
         exact_log_bf=partial(negbin_poisson_log_bf, beta=beta, gamma=gamma),
+        exact_posteriors=(
+            ExactPosterior(negative_binomial, posterior.beta_geometric(beta)),
+            ExactPosterior(poisson, posterior.gamma_poisson(gamma)),
+        ),
     )
 
 
@@ -71,6 +78,10 @@ def mixture_study(name: str, num_obs: int) -> Study:
         models=(two_normals, one_normal),
         structure="exchangeable",
         exact_log_bf=normal_mixture_log_bf,
+        exact_posteriors=(
+            ExactPosterior(two_normals, draw_mixture_means),
+            ExactPosterior(one_normal, posterior.normal_mean(mixture.NORMAL_PRIOR_SCALE, mixture.NORMAL_SCALE)),
+        ),
     )
 
 
@@ -99,6 +110,10 @@ def waiting_times_study(name: str, num_obs: int) -> Study:
         models=(unknown_rate, known_rate),
         structure="exchangeable",
         exact_log_bf=partial(exponential_log_bf, gamma=_WAITING_GAMMA, rate=_WAITING_RATE),
+        exact_posteriors=(
+            ExactPosterior(unknown_rate, posterior.gamma_exponential(_WAITING_GAMMA)),
+            ExactPosterior(known_rate, None),
+        ),
     )
 
 

@@ -1,0 +1,43 @@
+"""Model criticism: whether a model fits the observed data at all, whatever it is compared with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deepbf._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from deepbf.criticism.check_result import PredictiveCheck, StatisticCheck
+    from deepbf.criticism.checking import predictive_check
+    from deepbf.criticism.left_out import LeaveOneOut, leave_one_out
+    from deepbf.criticism.predictive_source import PredictiveSource
+    from deepbf.criticism.told_apart import z_values
+    from deepbf.criticism.z_result import ZValues
+
+__all__ = [
+    "LeaveOneOut",
+    "PredictiveCheck",
+    "PredictiveSource",
+    "StatisticCheck",
+    "ZValues",
+    "leave_one_out",
+    "predictive_check",
+    "z_values",
+]
+
+_HOMES = {
+    "LeaveOneOut": "left_out",
+    "PredictiveCheck": "check_result",
+    "PredictiveSource": "predictive_source",
+    "StatisticCheck": "check_result",
+    "ZValues": "z_result",
+    "leave_one_out": "left_out",
+    "predictive_check": "checking",
+    "z_values": "told_apart",
+}
+
+__getattr__ = lazy_names(__name__, _HOMES)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
