@@ -44,11 +44,11 @@ def less_dispersed(mean: float, shape: float) -> Strange:
 
 
 def in_clusters(rng: np.random.Generator, data: Any) -> Any:
-    """Return each data set in an order in which neighbours are alike, at a rank correlation of about 0.5."""
+    """Return each data set in an order in which neighbours are alike, at a correlation of about 0.7."""
     size, num_obs = data.shape
     hidden = rng.normal(size=(size, num_obs))
     for i in range(1, num_obs):
-        hidden[:, i] = 0.5 * hidden[:, i - 1] + np.sqrt(0.75) * hidden[:, i]
+        hidden[:, i] = 0.7 * hidden[:, i - 1] + np.sqrt(1 - 0.7**2) * hidden[:, i]
     ranks = hidden.argsort(axis=1).argsort(axis=1)
     return np.take_along_axis(np.sort(data, axis=1), ranks, axis=1)
 

@@ -39,6 +39,7 @@ def test_at_every_number_of_observations(any_number: BayesFactor) -> None:
 
 
 def test_mixed_data(mixed: BayesFactor) -> None:
+    data: Any = {}
     for k, model in enumerate(mixed.models or ()):
         data = model.simulate(300, seed=79, num_obs=12).data
         assert abs((tail_areas(mixed, data)[:, k] <= 0.05).mean() - 0.05) < 0.06

@@ -10,6 +10,7 @@ import typer
 
 def demo(
     seconds: float = typer.Option(60.0, help="How long to train, in seconds of wall time."),
+    steps: int | None = typer.Option(None, help="Train for so many steps instead: the same answer on every machine."),
     seed: int = typer.Option(1, help="Seed of the simulations and the networks."),
     out: Path | None = typer.Option(None, help="Also save the trained estimator to this file."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object for machines, no progress bar."),
@@ -26,8 +27,16 @@ def demo(
     observed = example_observed()
     if not as_json:
         typer.echo(f"{study.title}\n{len(observed)} observed counts: {_shorten(observed.astype(int).tolist())}")
-        typer.echo(f"Training on simulations of both models for {seconds:g} s. Ctrl-C stops early.\n")
-    bf = deepbf.fit(study.models, structure=study.structure, seconds=seconds, seed=seed, progress=not as_json)
+        length = f"{seconds:g} s" if steps is None else f"{steps:,} steps"
+        typer.echo(f"Training on simulations of both models for {length}. Ctrl-C stops early.\n")
+    bf = deepbf.fit(
+        study.models,
+        structure=study.structure,
+        seconds=seconds if steps is None else None,
+        steps=steps,
+        seed=seed,
+        progress=not as_json,
+    )
     answer = bf.compare(observed)
     exact = float(study.exact_log_bf(observed[None])[0])
     if out is not None:
