@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import math
 from collections.abc import Sequence
 
 import equinox as eqx
@@ -14,12 +13,14 @@ from numpy.typing import NDArray
 
 from deepbf._mixed import MixedForm
 from deepbf.criticism.joint_model import PARAMETERS
-from deepbf.networks import NETWORKS, Structure, check_network, network_kind
+from deepbf.networks import Structure, check_network, network_kind
 from deepbf.networks.base import AbstractNetwork, AbstractPreparation, InputLayout
 from deepbf.networks.preparation import FitPreparation
 
 # In interquartile ranges: no normal sample of a pilot's size reaches as far, a Cauchy sample goes far beyond.
 FARTHEST_STRAIGHT = 12.0
+# exp(12) posteriors fit into a prior.
+LARGEST_LOG_SCALE = 12.0
 
 
 class ParameterScale(eqx.Module):
@@ -118,13 +119,6 @@ def without_parameters(form: MixedForm) -> MixedForm:
     return MixedForm(tuple(part for part in form.parts if part.name != PARAMETERS))
 
 
-def can_vary(structure: Structure) -> bool:
-    """Return whether the default network of the structure takes data sets of different sizes."""
-    if not isinstance(structure, str):
-        return True
-    return next(iter(NETWORKS[structure].values())).any_num_obs
-
-
 class AbstractPosteriorNetwork(AbstractNetwork):
     """A network that draws parameters given prepared data.
 
@@ -145,16 +139,35 @@ class AbstractPosteriorNetwork(AbstractNetwork):
         """
 
 
-class Context(eqx.Module):
-    """What a data set says, in a few numbers."""
+class Frame(eqx.Module):
+    """A location and a log scale for each parameter given one prepared data set; a part of the location is linear."""
 
+    straight: eqx.nn.Linear
     layers: eqx.nn.MLP
+    num_linear: int = eqx.field(static=True)
 
-    def __init__(self, num_summary: int, num_outputs: int, *, width: int, key: jax.Array) -> None:
-        self.layers = eqx.nn.MLP(num_summary, num_outputs, width, 2, activation=jax.nn.silu, key=key)
+    def __init__(self, layout: InputLayout, *, width: int, key: jax.Array) -> None:
+        keys = jax.random.split(key)
+        straight = eqx.nn.Linear(layout.num_linear, layout.obs_dim, use_bias=False, key=keys[0])
+        # Starting flat: the bend, not chance, decides what the first steps look like.
+        self.straight = eqx.tree_at(lambda layer: layer.weight, straight, 0.0 * straight.weight)
+        self.layers = scaled_down(mlp(layout.num_summary, 2 * layout.obs_dim, width, 2, key=keys[1]), 0.1)
+        self.num_linear = layout.num_linear
 
-    def __call__(self, summary: jax.Array) -> jax.Array:
-        return self.layers(summary)
+    def __call__(self, summary: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Return location and log scale, one entry a parameter."""
+        location, log_scale = jnp.split(self.layers(summary), 2)
+        return location + self.straight(summary[: self.num_linear]), bounded(log_scale)
+
+
+def bounded(log_scale: jax.Array) -> jax.Array:
+    """Return a log scale that no step of training can throw out of reach."""
+    return LARGEST_LOG_SCALE * jnp.tanh(log_scale / LARGEST_LOG_SCALE)
+
+
+def mlp(num_inputs: int, num_outputs: int, width: int, depth: int, *, key: jax.Array) -> eqx.nn.MLP:
+    """Return a smooth network, as posterior densities are smooth functions of the data."""
+    return eqx.nn.MLP(num_inputs, num_outputs, width, depth, activation=jax.nn.silu, key=key)
 
 
 def scaled_down(layers: eqx.nn.MLP, factor: float) -> eqx.nn.MLP:
@@ -163,8 +176,3 @@ def scaled_down(layers: eqx.nn.MLP, factor: float) -> eqx.nn.MLP:
     return eqx.tree_at(
         lambda mlp: (mlp.layers[-1].weight, mlp.layers[-1].bias), layers, (factor * last.weight, factor * last.bias)
     )
-
-
-def num_columns(shape: tuple[int, ...]) -> int:
-    """Return how many numbers an array of this shape has."""
-    return math.prod(shape)

@@ -12,7 +12,7 @@ from flowjax.bijections import RationalQuadraticSpline
 from flowjax.utils import get_ravelled_pytree_constructor
 from paramax import NonTrainable, unwrap
 
-from deepbf.criticism.conditioning import AbstractPosteriorNetwork, Context, scaled_down
+from deepbf.criticism.conditioning import AbstractPosteriorNetwork, bounded, mlp, scaled_down
 from deepbf.networks.base import AbstractNetwork, InputLayout
 
 NUM_CONTEXT = 32
@@ -20,8 +20,6 @@ WIDTH = 64
 NUM_KNOTS = 8
 # In standard deviations of the part before the spline; beyond it the spline is straight.
 SPLINE_REACH = 4.0
-# Bounds the log scale: exp(12) posteriors fit into a prior.
-LARGEST_LOG_SCALE = 12.0
 LOG_SQRT_2PI = 0.9189385332046727
 
 
@@ -50,7 +48,7 @@ class ConditionalFlow(AbstractPosteriorNetwork):
     of the data's context and the earlier parameters, so one such layer can take the form of any density.
     """
 
-    context: Context
+    context: eqx.nn.MLP
     straight: eqx.nn.Linear
     coordinates: eqx.nn.MLP
     num_linear: int = eqx.field(static=True)
@@ -61,14 +59,13 @@ class ConditionalFlow(AbstractPosteriorNetwork):
         del num_models
         keys = jax.random.split(key, 3)
         self.num_linear, self.num_summary, self.num_params = layout.num_linear, layout.num_summary, layout.obs_dim
-        self.context = Context(layout.num_summary, NUM_CONTEXT, width=WIDTH, key=keys[0])
+        self.context = mlp(layout.num_summary, NUM_CONTEXT, WIDTH, 2, key=keys[0])
         straight = eqx.nn.Linear(layout.num_linear, layout.obs_dim, use_bias=False, key=keys[1])
         self.straight = eqx.tree_at(lambda layer: layer.weight, straight, 0.0 * straight.weight)
 
         def coordinate(key: jax.Array) -> eqx.nn.MLP:
             num_inputs, num_outputs = NUM_CONTEXT + layout.obs_dim, 2 + spline_constructor()[1]
-            layers = eqx.nn.MLP(num_inputs, num_outputs, WIDTH, 1, activation=jax.nn.silu, key=key)
-            return scaled_down(layers, 0.1)
+            return scaled_down(mlp(num_inputs, num_outputs, WIDTH, 1, key=key), 0.1)
 
         self.coordinates = eqx.filter_vmap(coordinate)(jax.random.split(keys[2], layout.obs_dim))
 
@@ -115,8 +112,7 @@ class ConditionalFlow(AbstractPosteriorNetwork):
         self, layers: eqx.nn.MLP, context: jax.Array, earlier: jax.Array, straight: jax.Array
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
         outputs = layers(jnp.concatenate([context, earlier]))
-        log_scale = LARGEST_LOG_SCALE * jnp.tanh(outputs[1] / LARGEST_LOG_SCALE)
-        return outputs[0] + straight, log_scale, outputs[2:]
+        return outputs[0] + straight, bounded(outputs[1]), outputs[2:]
 
 
 def mean_score(network: AbstractNetwork, batch: jax.Array, step: jax.Array) -> jax.Array:

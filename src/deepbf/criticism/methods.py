@@ -11,6 +11,7 @@ import optax
 from deepbf._mixed import MixedForm
 from deepbf.criticism.conditioning import AbstractPosteriorNetwork, prepare_beside
 from deepbf.criticism.flow import ConditionalFlow, mean_score
+from deepbf.criticism.gan import BayesianGan, adversarial, three_rates
 from deepbf.networks import NetworkKind, Structure
 from deepbf.training.goal import Goal
 from deepbf.training.optimise import ADAM, FlatNetworks, Objective
@@ -39,4 +40,5 @@ class Method:
 
 METHODS = {
     "flow": Method(ConditionalFlow, mean_score, Schedule(peak_rate=5e-3, batch_size=256)),
+    "gan": Method(BayesianGan, adversarial, Schedule(peak_rate=5e-3, batch_size=256), three_rates),
 }
