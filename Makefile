@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-slow lint types format bench bench-accuracy bench-overlap bench-evaluate bench-abc bench-bridge bench-trees bench-toolkit bench-sizes bench-lengths bench-variants bench-models bench-losses bench-tailoring bench-sensitivity clean
+.PHONY: help setup demo test test-fast test-slow lint types format bench bench-accuracy bench-overlap bench-evaluate bench-abc bench-bridge bench-trees bench-toolkit bench-sizes bench-lengths bench-variants bench-models bench-losses bench-tailoring bench-sensitivity bench-posteriors clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,7 +44,7 @@ format: setup ## rewrite files in the house format
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: bench-accuracy bench-overlap bench-evaluate bench-abc bench-bridge bench-trees bench-toolkit bench-sizes bench-lengths bench-variants bench-models bench-losses bench-tailoring bench-sensitivity ## run every benchmark
+bench: bench-accuracy bench-overlap bench-evaluate bench-abc bench-bridge bench-trees bench-toolkit bench-sizes bench-lengths bench-variants bench-models bench-losses bench-tailoring bench-sensitivity bench-posteriors ## run every benchmark
 
 bench-accuracy: setup ## error against the exact Bayes factor
 	$(BIN)/python benchmarks/accuracy.py
@@ -87,6 +87,9 @@ bench-tailoring: setup ## training near the observed data, against a global esti
 
 bench-sensitivity: setup ## the curve over a prior's scale against the closed form
 	$(BIN)/python benchmarks/sensitivity.py
+
+bench-posteriors: setup ## posterior samplers against conjugate posteriors
+	$(BIN)/python benchmarks/posteriors.py
 
 clean: ## remove .venv, builds and caches
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis

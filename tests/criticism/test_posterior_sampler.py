@@ -1,4 +1,5 @@
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,6 +70,7 @@ def test_parameters_come_as_the_prior_lays_them_out(bounded_sampler: deepbf.Post
     assert {name: draws.shape for name, draws in one.items()} == {
         "weights": (50, 2), "spread": (50,), "angle": (50,), "level": (50,)
     }  # fmt: skip
+    assert isinstance(simulated.params, dict)
     assert list(one) == list(simulated.params)
     many = bounded_sampler.sample_many(simulated.data, 50)
     assert {name: draws.shape for name, draws in many.items()} == {
@@ -80,6 +82,7 @@ def test_parameters_come_as_the_prior_lays_them_out(bounded_sampler: deepbf.Post
 def test_parameters_come_back_where_they_belong(bounded_sampler: deepbf.PosteriorSampler) -> None:
     simulated = BOUNDED.simulate(300, 3)
     many = bounded_sampler.sample_many(simulated.data, 200)
+    assert isinstance(simulated.params, dict)
     for name, truth in simulated.params.items():
         assert np.corrcoef(many[name].mean(axis=1).ravel(), truth.ravel())[0, 1] > 0.8
         assert np.corrcoef(many[name].mean(axis=1).ravel(), np.roll(truth, 1, axis=0).ravel())[0, 1] < 0.5
@@ -159,7 +162,11 @@ def test_a_model_without_parameters_passes_through(num_obs: tuple[int, int] | No
     ],
 )
 def test_what_cannot_be_asked(
-    normal_sampler: deepbf.PosteriorSampler, observed: object, options: dict, error: type[Exception], message: str
+    normal_sampler: deepbf.PosteriorSampler,
+    observed: Any,
+    options: dict[str, Any],
+    error: type[Exception],
+    message: str,
 ) -> None:
     for ask in (normal_sampler.sample, normal_sampler.predictive):
         with pytest.raises(error, match=message):

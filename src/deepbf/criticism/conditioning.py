@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -172,7 +173,8 @@ def mlp(num_inputs: int, num_outputs: int, width: int, depth: int, *, key: jax.A
 
 def scaled_down(layers: eqx.nn.MLP, factor: float) -> eqx.nn.MLP:
     """Return layers whose last one starts small, so that training starts from a plain distribution."""
-    last = layers.layers[-1]
-    return eqx.tree_at(
-        lambda mlp: (mlp.layers[-1].weight, mlp.layers[-1].bias), layers, (factor * last.weight, factor * last.bias)
-    )
+    return eqx.tree_at(lambda mlp: mlp.layers[-1], layers, replace_fn=partial(_times, factor))
+
+
+def _times(factor: float, layer: eqx.nn.Linear) -> eqx.nn.Linear:
+    return jax.tree.map(lambda leaf: factor * leaf if eqx.is_array(leaf) else leaf, layer)

@@ -147,7 +147,7 @@ def held_still(critic: Critic) -> Critic:
 
 def three_rates(networks: FlatNetworks) -> optax.GradientTransformation:
     """Return an optimiser with a rate for each of frame, generator and critic."""
-    gan = networks.member(networks.initial[0])
+    gan = cast(BayesianGan, networks.member(networks.initial[0]))
     rates = [
         jnp.full(ravel_pytree(eqx.filter(part, eqx.is_array))[0].size, rate)
         for part, rate in zip((gan.frame, gan.generator, gan.critic), (1.0, GENERATOR_RATE, CRITIC_RATE), strict=True)
@@ -157,5 +157,5 @@ def three_rates(networks: FlatNetworks) -> optax.GradientTransformation:
     return optax.chain(
         optax.clip_by_global_norm(LARGEST_GRADIENT),
         optax.scale_by_adam(b1=MOMENTUM, b2=FORGETTING),
-        optax.stateless(lambda updates, params: flat * updates),
+        optax.stateless(lambda updates, params: flat * cast(jax.Array, updates)),
     )

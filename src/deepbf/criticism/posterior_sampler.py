@@ -122,7 +122,7 @@ class PosteriorSampler:
         """What training did; nothing, for a model without parameters."""
         return NOTHING_TRAINED if self.trained is None else self.trained.record
 
-    def sample(self, observed: Data, num_draws: int = 1000, *, seed: int = 0, extrapolate: bool = False) -> Params:
+    def sample(self, observed: Data, num_draws: int = 1000, *, seed: int = 0, extrapolate: bool = False) -> Any:
         """Return draws of the parameters given one data set, laid out as the model's prior draws them.
 
         An array with leading axis `num_draws`, or a dict of such arrays; None for a model without parameters. With
@@ -132,7 +132,7 @@ class PosteriorSampler:
         data = self.layout.check_one("observed", observed, extrapolate=extrapolate)
         return self._draw_params(data, num_draws, seed)
 
-    def sample_many(self, data: Data, num_draws: int = 1000, *, seed: int = 0, extrapolate: bool = False) -> Params:
+    def sample_many(self, data: Data, num_draws: int = 1000, *, seed: int = 0, extrapolate: bool = False) -> Any:
         """Return draws of the parameters given each of many data sets: leading axes (data sets, num_draws).
 
         `data` has data sets along a leading axis; where their number of observations may vary, it may be a list.
@@ -159,7 +159,7 @@ class PosteriorSampler:
 
     def leave_one_out(
         self, observed: Data, num_draws: int = 1000, *, seed: int = 0, extrapolate: bool = False
-    ) -> NDArray[np.generic]:
+    ) -> NDArray[Any]:
         """Return predictive draws of each observation given all others, shape (observations, num_draws, ...).
 
         The observations must be exchangeable, and independent given the parameters. The sampler must be for a range

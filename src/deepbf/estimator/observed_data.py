@@ -27,15 +27,29 @@ class TrainedData(Protocol):
     """What data an estimator was trained on; see `deepbf.training.TrainedEnsemble`."""
 
     @property
-    def data_shape(self) -> tuple[int, ...]: ...
+    def data_shape(self) -> tuple[int, ...]:
+        """The shape of one data set, packed if mixed."""
+        ...
+
     @property
-    def sizes(self) -> Mapping[str, Sizes]: ...
+    def sizes(self) -> Mapping[str, Sizes]:
+        """By name of the array, the fewest and the most observations along its axes."""
+        ...
+
     @property
-    def num_obs(self) -> tuple[int, int] | None: ...
+    def num_obs(self) -> tuple[int, int] | None:
+        """The range of the number of observations, if it varies."""
+        ...
+
     @property
-    def form(self) -> MixedForm | None: ...
+    def form(self) -> MixedForm | None:
+        """How mixed data are packed."""
+        ...
+
     @property
-    def hyperparameters(self) -> Ranges: ...
+    def hyperparameters(self) -> Ranges:
+        """The ranges of hyperparameters whose values come with the data."""
+        ...
 
 
 def check_data(

@@ -133,7 +133,7 @@ class Model:
             raise ValueError(
                 f"params mean nothing to model {self.name!r}, which has no prior; call model.simulate(size, seed)."
             )
-        arrays = list(params.values()) if isinstance(params, Mapping) else [params]
+        arrays: list[Any] = list(params.values()) if isinstance(params, Mapping) else [params]
         lengths = {len(np.atleast_1d(np.asarray(array))) for array in arrays}
         if len(lengths) != 1 or any(np.ndim(array) == 0 for array in arrays):
             shapes = ", ".join(str(np.shape(array)) for array in arrays)
