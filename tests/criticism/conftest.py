@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 import deepbf
-from tests.criticism.models import BOUNDED, MIXED, NORMAL, RANGE
+from tests.criticism.models import BOUNDED, MIXED, NORMAL, QUICK, RANGE
+
+
+@pytest.fixture(scope="session")
+def quick_sampler() -> deepbf.PosteriorSampler:
+    """The mean of eight normal observations, hardly trained."""
+    return deepbf.fit_posterior(NORMAL, **QUICK)
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,8 @@ import deepbf
 
 PRIOR_SCALE = 2.0
 RANGE = (4, 12)
+# Enough to see that training works at all.
+QUICK: dict[str, Any] = {"structure": "exchangeable", "steps": 150, "seed": 1, "progress": False}
 
 
 def normal_data(rng: np.random.Generator, means: NDArray[Any], num_obs: int = 8) -> NDArray[Any]:

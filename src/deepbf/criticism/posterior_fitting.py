@@ -20,10 +20,11 @@ from deepbf.criticism.posterior_sampler import PosteriorSampler, TrainedPosterio
 from deepbf.fitting import check_num_obs
 from deepbf.models import Model, ModelSet, SimulationError
 from deepbf.models.hyperparameters import describe
+from deepbf.models.model import Params
+from deepbf.models.simulated_data import Data
 from deepbf.models.transform import Unconstrained
-from deepbf.networks import OBSERVATION_AXES, check_network, check_structure
+from deepbf.networks import OBSERVATION_AXES, Structure, check_network, check_structure
 from deepbf.networks.registry import MIXED_NETWORK
-from deepbf.simulation import NumObsRange
 from deepbf.simulation.stream import check_executor
 from deepbf.standardise import Standardiser
 from deepbf.training import Budget, TrainedEnsemble, train
@@ -97,7 +98,10 @@ def fit_posterior(
     seed = _checks.check_seed("seed", seed)
     if model.prior is None:
         return PosteriorSampler(model, method, DataLayout.of_simulated(laid_out, model_set, num_obs_range, seed))
-    unconstrained = find_unconstrained(model, num_obs_range, seed)
+    joint_structure = beside_its_parameters(laid_out)
+    first = model.simulate(1, seed, None if num_obs_range is None else num_obs_range.low)
+    check_same_arrays(model, laid_out, first.data)
+    unconstrained = find_unconstrained(model, first.params)
 
     def as_sampler(trained: TrainedEnsemble) -> PosteriorSampler:
         layout = DataLayout.of_trained(laid_out, trained)
@@ -106,7 +110,7 @@ def fit_posterior(
     try:
         trained = train(
             ModelSet((with_parameters(model, unconstrained),), np.ones(1)),
-            structure=beside_its_parameters(laid_out),
+            structure=joint_structure,
             network=MIXED_NETWORK,
             goal=chosen.goal(laid_out),
             schedule=chosen.schedule,
@@ -148,9 +152,19 @@ def check_model(model: object) -> Model:
     return model
 
 
-def find_unconstrained(model: Model, num_obs: NumObsRange | None, seed: int) -> Unconstrained:
-    """Return the map between the model's parameters and flat real vectors, after a single draw of them."""
-    params = model.simulate(1, seed, None if num_obs is None else num_obs.low).params
+def check_same_arrays(model: Model, structure: Structure, data: Data) -> None:
+    """Raise unless simulated data are the one array, or the arrays by name, that the structure is for."""
+    found = ", ".join(map(repr, sorted(data))) if isinstance(data, Mapping) else "one array"
+    wanted = "one array" if isinstance(structure, str) else ", ".join(map(repr, sorted(structure)))
+    if found != wanted:
+        raise ValueError(
+            f"structure={structure!r} is for data sets of {wanted}; the simulator of model {model.name!r} returns "
+            f"{found}. Pass a name for one array, or a dict with a structure for each of several."
+        )
+
+
+def find_unconstrained(model: Model, params: Params) -> Unconstrained:
+    """Return the map between flat real vectors and parameters laid out like these."""
     check_continuous(model.name, params)
     unconstrained = Unconstrained.fit(params, model.transform)
     if unconstrained.num_coordinates == 0:

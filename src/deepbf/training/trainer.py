@@ -157,10 +157,13 @@ def train(
                 pilot, arrays, standardiser, form, goal, stream, schedule, budget, started, num_members=num_members,
                 init_key=jax.random.key(init_seed % 2**31), draw_rng=np.random.default_rng(draw_seed),
             )  # fmt: skip
-            trained = trainer.run(bar, stop)
-            return replace(
-                trained, form=form, num_obs_asked=num_obs is not None, hyperparameters=model_set.hyperparameters
-            )
+            known = {"form": form, "num_obs_asked": num_obs is not None, "hyperparameters": model_set.hyperparameters}
+            try:
+                return replace(trainer.run(bar, stop), **known)
+            except PartialTrainingError as error:
+                if error.partial is not None:
+                    error.partial = replace(error.partial, **known)
+                raise
 
 
 class Trainer:
