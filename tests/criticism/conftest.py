@@ -16,7 +16,7 @@ def quick_sampler() -> deepbf.PosteriorSampler:
 @pytest.fixture(scope="session")
 def normal_sampler() -> deepbf.PosteriorSampler:
     """The mean of normal data, for every number of observations in the range."""
-    return deepbf.fit_posterior(NORMAL, structure="exchangeable", num_obs=RANGE, steps=2000, seed=1, progress=False)
+    return deepbf.fit_posterior(NORMAL, structure="exchangeable", num_obs=RANGE, steps=1500, seed=1, progress=False)
 
 
 @pytest.fixture(scope="session")
@@ -30,14 +30,14 @@ def normal_gan() -> deepbf.PosteriorSampler:
 @pytest.fixture(scope="session")
 def bounded_sampler() -> deepbf.PosteriorSampler:
     """Parameters in a dict, of several columns, with bounds; vectors."""
-    return deepbf.fit_posterior(BOUNDED, steps=800, seed=1, progress=False)
+    return deepbf.fit_posterior(BOUNDED, steps=500, seed=1, progress=False)
 
 
 @pytest.fixture(scope="session")
 def mixed_sampler() -> deepbf.PosteriorSampler:
     """Data in a dict, of which one array grows."""
     structure = {"trials": "exchangeable", "about": "vector"}
-    return deepbf.fit_posterior(MIXED, structure=structure, num_obs=(3, 6), steps=300, seed=1, progress=False)
+    return deepbf.fit_posterior(MIXED, structure=structure, num_obs=(3, 6), steps=100, seed=1, progress=False)
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,7 @@
 """The flow is a distribution: its density integrates to 1, and its draws have that density."""
 
+from functools import cache
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -12,9 +14,11 @@ from deepbf.networks.base import InputLayout
 NUM_SUMMARY = 5
 
 
+@cache
 def random_flow(num_params: int) -> ConditionalFlow:
     """Return a flow far from its plain start."""
-    flow = ConditionalFlow(InputLayout(3, NUM_SUMMARY, 1, num_params), 1, key=jax.random.key(1))
+    layout = InputLayout(3, NUM_SUMMARY, 1, num_params)
+    flow = eqx.filter_jit(lambda key: ConditionalFlow(layout, 1, key=key))(jax.random.key(1))
     return jax.tree.map(lambda leaf: 2.0 * leaf if eqx.is_array(leaf) else leaf, flow)
 
 

@@ -1,3 +1,5 @@
+from functools import cache
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -12,8 +14,10 @@ GRADIENT = eqx.filter_jit(eqx.filter_grad(adversarial))
 BATCH = jax.random.normal(jax.random.key(3), (1, 64, NUM_SUMMARY + 2))
 
 
-def make_gan() -> BayesianGan:
-    return BayesianGan(InputLayout(3, NUM_SUMMARY, 1, 2), 1, key=jax.random.key(1))
+@cache
+def make_gan(seed: int = 1) -> BayesianGan:
+    layout = InputLayout(3, NUM_SUMMARY, 1, 2)
+    return eqx.filter_jit(lambda key: BayesianGan(layout, 1, key=key))(jax.random.key(seed))
 
 
 def norm_of(part: object) -> float:
@@ -25,7 +29,7 @@ def test_each_part_follows_its_own_loss() -> None:
     gradient = GRADIENT(gan, BATCH, jnp.asarray(0))
     assert all(norm_of(part) > 0 for part in (gradient.frame, gradient.generator, gradient.critic))
     # The frame is regression: another critic changes nothing for it, and neither does another generator.
-    other = BayesianGan(InputLayout(3, NUM_SUMMARY, 1, 2), 1, key=jax.random.key(2))
+    other = make_gan(2)
     swapped = eqx.tree_at(lambda one: (one.generator, one.critic), gan, (other.generator, other.critic))
     again = GRADIENT(swapped, BATCH, jnp.asarray(0))
     for first, second in zip(jax.tree.leaves(gradient.frame), jax.tree.leaves(again.frame), strict=True):

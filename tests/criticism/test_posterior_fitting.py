@@ -108,6 +108,7 @@ def test_draws_on_a_bound_are_kept_off_it() -> None:
     assert np.all((drawn > 0) & (drawn < 1))
 
 
+@pytest.mark.slow
 def test_heavy_tails_are_bent() -> None:
     cauchy = deepbf.Model("cauchy", prior=lambda rng, size: rng.standard_cauchy(size), simulator=normal_data)
     sampler = deepbf.fit_posterior(cauchy, **{**QUICK, "steps": 600})

@@ -16,7 +16,8 @@ from deepbf.criticism.conditioning import BesideParameters
 from deepbf.criticism.data_layout import DataLayout
 from deepbf.criticism.joint_model import PARAMETERS, beside_its_parameters, check_continuous, with_parameters
 from deepbf.criticism.methods import METHODS
-from deepbf.criticism.posterior_sampler import PosteriorSampler, TrainedPosterior
+from deepbf.criticism.posterior_sampler import PosteriorSampler
+from deepbf.criticism.trained_posterior import TrainedPosterior
 from deepbf.fitting import check_num_obs
 from deepbf.models import Model, ModelSet, SimulationError
 from deepbf.models.hyperparameters import describe

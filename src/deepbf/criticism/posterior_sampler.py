@@ -3,85 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
 from deepbf import _checks
-from deepbf.criticism.conditioning import AbstractPosteriorNetwork, ParameterScale
 from deepbf.criticism.data_layout import DataLayout
-from deepbf.criticism.joint_model import inside
+from deepbf.criticism.trained_posterior import TrainedPosterior
 from deepbf.estimator.observed_data import Data
 from deepbf.estimator.sized_data import check_observations
 from deepbf.models import Model
 from deepbf.models.model import Params
 from deepbf.models.simulated_data import masked_where_absent
-from deepbf.models.transform import Unconstrained
-from deepbf.networks import AbstractPreparation, Structure
-from deepbf.networks.ensemble import compile_evaluation, in_batches
-from deepbf.standardise import Standardiser
+from deepbf.networks import Structure
 from deepbf.training import TrainingRecord
 from deepbf.training.structured import is_absent
 
-# Draws computed at once: enough to keep the processor busy, few enough for the cache.
-DRAWS_AT_ONCE = 65_536
-# Data sets summarised at once.
-DATASETS_AT_ONCE = 512
 # Values that a simulator is asked for at once.
 VALUES_AT_ONCE = 4_000_000
 # Parameters and data are drawn by seeds of their own.
 PARAMS_KEY, DATA_KEY = 0, 1
 NOTHING_TRAINED = TrainingRecord(0, 0, 0.0, math.nan, "nothing to train")
-
-
-@dataclass(frozen=True)
-class TrainedPosterior:
-    """The trained map from data and noise to parameters, in its stages."""
-
-    standardiser: Standardiser
-    preparation: AbstractPreparation
-    network: AbstractPosteriorNetwork
-    scale: ParameterScale
-    parameter_standardiser: Standardiser
-    unconstrained: Unconstrained
-    record: TrainingRecord
-
-    def to_params(self, drawn: NDArray[np.float32]) -> Params:
-        """Return drawn parameters, shape (draws, coordinates), as the model's prior lays them out."""
-        standardiser = self.parameter_standardiser
-        real = self.scale.inverse(drawn) * standardiser.scale + standardiser.location
-        flat, _ = self.unconstrained.to_params(real)
-        return self.unconstrained.unflatten(inside(self.unconstrained, flat))
-
-    @cached_property
-    def summarise(self) -> Callable[[jax.Array], jax.Array]:
-        """The map from standardised data to what the network reads."""
-        return compile_evaluation(self.preparation)
-
-    @cached_property
-    def draw(self) -> Callable[[jax.Array, jax.Array], jax.Array]:
-        """The map from prepared data sets and noise for each to draws."""
-        return jax.jit(jax.vmap(lambda summary, noise: self.network.draw(summary, noise)))
-
-    def draw_many(self, data: NDArray[np.generic], num_draws: int, rng: np.random.Generator) -> NDArray[np.float32]:
-        """Return draws on the network's scale, shape (data sets, num_draws, coordinates), of checked data sets."""
-        summaries = in_batches(self.summarise, data, min(len(data), DATASETS_AT_ONCE), before=self.standardiser)
-        at_once = min(len(data), max(1, DRAWS_AT_ONCE // num_draws))
-        blocks = []
-        for start in range(0, len(data), at_once):
-            block = summaries[start : start + at_once]
-            num_rows = len(block)
-            # The last block is filled up, so that one program serves all.
-            block = np.concatenate([block, np.repeat(block[-1:], at_once - num_rows, axis=0)])
-            noise = rng.standard_normal((at_once, num_draws, self.network.num_noise), np.float32)
-            blocks.append(np.asarray(self.draw(jnp.asarray(block), jnp.asarray(noise)))[:num_rows])
-        return np.concatenate(blocks)
 
 
 @dataclass(frozen=True)
