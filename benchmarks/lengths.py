@@ -21,6 +21,7 @@ import numpy as np
 from deepbf import losses
 from deepbf.networks import NETWORKS
 from deepbf.networks.ensemble import init_ensemble
+from deepbf.training.goal import classifying
 from deepbf.training.optimise import FlatNetworks, init_state, make_block
 
 LENGTHS = (16, 64, 256, 1024, 4096)
@@ -46,7 +47,7 @@ def seconds_a_step(structure: str, network: str, length: int) -> float:
     pilot = [(1 + k) * rng.standard_normal((NUM_PILOT, length)).astype(np.float32) for k in range(NUM_MODELS)]
     layout = kind.fit_preparation(pilot).layout((length,))
     networks = FlatNetworks(init_ensemble(kind, layout, NUM_MODELS, NUM_MEMBERS, jax.random.key(0)))
-    block, state = make_block(networks, losses.cross_entropy), init_state(networks)
+    block, state = make_block(networks, classifying(losses.cross_entropy)), init_state(networks)
     # One batch, used again: a block reads no more memory than its steps need.
     shape = (NUM_MEMBERS, NUM_MODELS, BATCH_SIZE, layout.width)
     batch = jnp.asarray(rng.standard_normal(shape).astype(np.float32))

@@ -10,6 +10,7 @@ from deepbf._version import __version__
 if TYPE_CHECKING:
     from deepbf import baselines, criticism, evaluation, plots, studies
     from deepbf.answer import Answer
+    from deepbf.criticism import PosteriorSampler, fit_posterior
     from deepbf.estimator import BayesFactor, load
     from deepbf.evaluating import evaluate
     from deepbf.evaluation import Evaluation
@@ -24,6 +25,7 @@ __all__ = [
     "Evaluation",
     "Model",
     "ModelSet",
+    "PosteriorSampler",
     "SimulationError",
     "Simulations",
     "TailoredAnswer",
@@ -35,6 +37,7 @@ __all__ = [
     "evaluate",
     "evaluation",
     "fit",
+    "fit_posterior",
     "fit_tailored",
     "fit_variants",
     "load",
@@ -51,6 +54,7 @@ _HOMES = {
     "Evaluation": "evaluation",
     "Model": "models",
     "ModelSet": "models",
+    "PosteriorSampler": "criticism",
     "SimulationError": "models",
     "Simulations": "models",
     "TailoredAnswer": "variants",
@@ -59,6 +63,7 @@ _HOMES = {
     "evaluate": "evaluating",
     "evaluation": "evaluation",
     "fit": "fitting",
+    "fit_posterior": "criticism",
     "fit_tailored": "variants",
     "fit_variants": "variants",
     "load": "estimator",

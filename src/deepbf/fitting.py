@@ -12,10 +12,20 @@ from numpy.typing import ArrayLike
 from deepbf import _checks, losses
 from deepbf.estimator import BayesFactor
 from deepbf.models import Model, ModelSet, SimulationError
-from deepbf.networks import NETWORKS, OBSERVATION_AXES, Structure, check_network, check_structure, peak_rate
+from deepbf.networks import (
+    NETWORKS,
+    OBSERVATION_AXES,
+    Structure,
+    check_network,
+    check_structure,
+    linked,
+    network_kind,
+    peak_rate,
+)
 from deepbf.simulation import NumObsRange
 from deepbf.simulation.stream import check_executor
 from deepbf.training import Budget, TrainedEnsemble, schedule, train
+from deepbf.training.goal import classification
 from deepbf.training.structured import beside_its_hyperparameters
 from deepbf.training.trainer import PartialTrainingError
 
@@ -127,8 +137,10 @@ def fit(
             model_set,
             structure=laid_out,
             network=network,
-            loss=loss_kind.of_log_odds if mixture is None else losses.at_mixture(loss_kind.of_log_odds, mixture),
-            link=loss_kind.link,
+            goal=classification(
+                lambda form: linked(network_kind(laid_out, network, form), loss_kind.link),
+                loss_kind.of_log_odds if mixture is None else losses.at_mixture(loss_kind.of_log_odds, mixture),
+            ),
             schedule=chosen_schedule,
             budget=budget,
             num_members=num_members,

@@ -14,6 +14,7 @@ from scipy import integrate, stats
 from deepbf.losses import cross_entropy
 from deepbf.networks import NETWORKS, InputLayout
 from deepbf.networks.ensemble import ensemble_log_odds, init_ensemble
+from deepbf.training.goal import classifying
 from deepbf.training.optimise import LARGEST_GRADIENT, FlatNetworks, TrainingState, init_state, make_block
 
 NUM_STEPS = 12
@@ -28,7 +29,7 @@ def networks() -> FlatNetworks:
 
 @pytest.fixture(scope="module")
 def block(networks: FlatNetworks) -> Any:
-    return make_block(networks, cross_entropy)
+    return make_block(networks, classifying(cross_entropy))
 
 
 def batches(seed: int = 1, size: float = 1.0) -> NDArray[np.float32]:

@@ -10,16 +10,21 @@ if TYPE_CHECKING:
     from deepbf.criticism.check_result import PredictiveCheck, StatisticCheck
     from deepbf.criticism.checking import predictive_check
     from deepbf.criticism.left_out import LeaveOneOut, leave_one_out
+    from deepbf.criticism.posterior_fitting import PartialPosteriorError, fit_posterior
+    from deepbf.criticism.posterior_sampler import PosteriorSampler
     from deepbf.criticism.predictive_source import PredictiveSource
     from deepbf.criticism.told_apart import z_values
     from deepbf.criticism.z_result import ZValues
 
 __all__ = [
     "LeaveOneOut",
+    "PartialPosteriorError",
+    "PosteriorSampler",
     "PredictiveCheck",
     "PredictiveSource",
     "StatisticCheck",
     "ZValues",
+    "fit_posterior",
     "leave_one_out",
     "predictive_check",
     "z_values",
@@ -27,10 +32,13 @@ __all__ = [
 
 _HOMES = {
     "LeaveOneOut": "left_out",
+    "PartialPosteriorError": "posterior_fitting",
+    "PosteriorSampler": "posterior_sampler",
     "PredictiveCheck": "check_result",
     "PredictiveSource": "predictive_source",
     "StatisticCheck": "check_result",
     "ZValues": "z_result",
+    "fit_posterior": "posterior_fitting",
     "leave_one_out": "left_out",
     "predictive_check": "checking",
     "z_values": "told_apart",

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deepbf import _checks
-from deepbf._mixed import DATA, HYPERPARAMETERS, describe
+from deepbf._mixed import DATA, HYPERPARAMETERS, MixedForm, describe
 from deepbf.estimator.nested_data import padded_groups, refuse_ragged
 from deepbf.estimator.sized_data import padded_sets
-from deepbf.models.hyperparameters import as_columns
+from deepbf.models.hyperparameters import Ranges, as_columns
 from deepbf.models.hyperparameters import describe as describe_ranges
 from deepbf.networks import Structure
-from deepbf.training import TrainedEnsemble
 from deepbf.training.structured import WHOLE, Sizes, is_absent
 
 # Of one array, or of several by name.
@@ -24,11 +23,40 @@ DataShape = tuple[int, ...] | dict[str, tuple[int, ...]]
 Data = ArrayLike | Sequence[ArrayLike] | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 
+class TrainedData(Protocol):
+    """What data an estimator was trained on; see `deepbf.training.TrainedEnsemble`."""
+
+    @property
+    def data_shape(self) -> tuple[int, ...]:
+        """The shape of one data set, packed if mixed."""
+        ...
+
+    @property
+    def sizes(self) -> Mapping[str, Sizes]:
+        """By name of the array, the fewest and the most observations along its axes."""
+        ...
+
+    @property
+    def num_obs(self) -> tuple[int, int] | None:
+        """The range of the number of observations, if it varies."""
+        ...
+
+    @property
+    def form(self) -> MixedForm | None:
+        """How mixed data are packed."""
+        ...
+
+    @property
+    def hyperparameters(self) -> Ranges:
+        """The ranges of hyperparameters whose values come with the data."""
+        ...
+
+
 def check_data(
     argument: str,
     data: Any,
     structure: Structure,
-    ensemble: TrainedEnsemble,
+    ensemble: TrainedData,
     *,
     values: Mapping[str, float] | None = None,
     extrapolate: bool,
@@ -49,7 +77,7 @@ def check_data(
     return check_dicts(argument, data, structure, ensemble, values=values, extrapolate=extrapolate)
 
 
-def need_values(ensemble: TrainedEnsemble, values: Mapping[str, float] | None) -> None:
+def need_values(ensemble: TrainedData, values: Mapping[str, float] | None) -> None:
     """Raise if the models have hyperparameters and none of their values was chosen."""
     if ensemble.hyperparameters and values is None:
         ranges = describe_ranges(ensemble.hyperparameters)
@@ -107,7 +135,7 @@ def check_dicts(
     argument: str,
     data: Any,
     structure: Mapping[str, str],
-    ensemble: TrainedEnsemble,
+    ensemble: TrainedData,
     *,
     values: Mapping[str, float] | None,
     extrapolate: bool,

@@ -64,7 +64,7 @@ class Model:
         leading axis. Bridge sampling needs them written with `jax.numpy`.
     transform
         Where parameters live: "real" (the default), "positive", "unit" or an interval (low, high), one for all
-        parameters, a dict by name, or a list by column; used only by the likelihood baselines.
+        parameters, a dict by name, or a list by column; used by the likelihood baselines and by `deepbf.fit_posterior`.
     hyperparameters
         Ranges of numbers that the prior depends on, such as ``{"scale": (0.1, 10)}``. The prior then takes them by
         name, one value a data set: ``prior(rng, size, scale)``. `deepbf.fit` draws them over their ranges, evenly on a

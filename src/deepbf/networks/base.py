@@ -47,6 +47,11 @@ class AbstractPreparation(eqx.Module):
     def layout(self, data_shape: tuple[int, ...]) -> InputLayout:
         """Return what the prepared columns are, for data sets of shape `data_shape`."""
 
+    @property
+    def size_part(self) -> int | None:
+        """Which array of mixed data has the number of observations of the data set, if it varies."""
+        return None
+
 
 class AbstractNetwork(eqx.Module):
     """A trained map from prepared inputs to log odds."""

@@ -12,7 +12,6 @@ import jax.numpy as jnp
 import optax
 from jax.flatten_util import ravel_pytree
 
-from deepbf.losses import Loss
 from deepbf.networks import AbstractNetwork
 
 # A single freak batch early on must not throw the weights far away.
@@ -36,6 +35,8 @@ class TrainingState(NamedTuple):
     num_steps: jax.Array
 
 
+# The mean loss of a network on a mini-batch of shape (models, batch, width), at the step of this number.
+Objective = Callable[[AbstractNetwork, jax.Array, jax.Array], jax.Array]
 Block = Callable[[TrainingState, jax.Array, jax.Array, jax.Array], tuple[TrainingState, jax.Array]]
 
 
@@ -57,36 +58,36 @@ class FlatNetworks:
         return eqx.combine(jax.vmap(self._unravel)(flat), self._static)
 
 
-def init_state(networks: FlatNetworks) -> TrainingState:
+def init_state(networks: FlatNetworks, optimiser: optax.GradientTransformation = ADAM) -> TrainingState:
     """Return the state before the first step."""
     weights = jnp.copy(networks.initial)
-    return TrainingState(weights, jnp.copy(weights), jax.vmap(ADAM.init)(weights), jnp.zeros((), jnp.int32))
+    return TrainingState(weights, jnp.copy(weights), jax.vmap(optimiser.init)(weights), jnp.zeros((), jnp.int32))
 
 
-def make_block(networks: FlatNetworks, loss: Loss) -> Block:
+def make_block(networks: FlatNetworks, objective: Objective, optimiser: optax.GradientTransformation = ADAM) -> Block:
     """Return the compiled block: up to as many steps as it is given batches, in one call.
 
     It takes the state, batches of shape (steps, members, models, batch, width), a learning rate a step, and how many
     of the steps to take; it returns the new state and the mean loss of each member.
     """
 
-    def member_loss(weights: jax.Array, batch: jax.Array) -> jax.Array:
-        num_models, batch_size, width = batch.shape
-        log_odds = networks.member(weights)(batch.reshape(num_models * batch_size, width))
-        return loss(log_odds, jnp.repeat(jnp.arange(num_models), batch_size)).mean()
+    def member_loss(weights: jax.Array, batch: jax.Array, number: jax.Array) -> jax.Array:
+        return objective(networks.member(weights), batch, number)
 
     def member_step(
-        weights: jax.Array, optimiser: optax.OptState, batch: jax.Array, rate: jax.Array
+        weights: jax.Array, memory: optax.OptState, batch: jax.Array, rate: jax.Array, number: jax.Array
     ) -> tuple[jax.Array, optax.OptState, jax.Array]:
-        value, gradient = jax.value_and_grad(member_loss)(weights, batch)
-        update, optimiser = ADAM.update(gradient, optimiser, weights)
-        return weights - rate * cast(jax.Array, update), optimiser, value
+        value, gradient = jax.value_and_grad(member_loss)(weights, batch, number)
+        update, memory = optimiser.update(gradient, memory, weights)
+        return weights - rate * cast(jax.Array, update), memory, value
 
     def step(state: TrainingState, batch: jax.Array, rate: jax.Array) -> tuple[TrainingState, jax.Array]:
-        weights, optimiser, value = jax.vmap(member_step, (0, 0, 0, None))(state.weights, state.optimiser, batch, rate)
+        weights, memory, value = jax.vmap(member_step, (0, 0, 0, None, None))(
+            state.weights, state.optimiser, batch, rate, state.num_steps
+        )
         share = (AVERAGING + 1.0) / (state.num_steps + AVERAGING + 1.0)
         averaged = state.averaged + share * (weights - state.averaged)
-        return TrainingState(weights, averaged, optimiser, state.num_steps + 1), value
+        return TrainingState(weights, averaged, memory, state.num_steps + 1), value
 
     @partial(jax.jit, donate_argnums=0)
     def block(

@@ -15,18 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepbf._mixed import MixedForm
-from deepbf._numerics import cross_entropy, log_evidence
-from deepbf.losses import Loss
 from deepbf.models import ModelSet, SimulationError
 from deepbf.models.hyperparameters import Ranges
-from deepbf.networks import AbstractNetwork, AbstractPreparation, NetworkKind, Structure, linked, network_kind
+from deepbf.networks import AbstractNetwork, AbstractPreparation, Structure
 from deepbf.networks.ensemble import compile_evaluation, ensemble_log_odds, in_batches, init_ensemble, settle_ensemble
-from deepbf.networks.link import Link
-from deepbf.networks.mixed import MixedSummary
 from deepbf.simulation import CHUNK_SIZE, NumObsRange, SimulationStream
 from deepbf.standardise import Standardiser
 from deepbf.training.budget import Budget
 from deepbf.training.clock import Clock
+from deepbf.training.goal import Goal
 from deepbf.training.held_out import HeldOut
 from deepbf.training.interrupt import StopOnInterrupt
 from deepbf.training.optimise import FlatNetworks, init_state, make_block
@@ -118,8 +115,7 @@ def train(
     *,
     structure: Structure,
     network: str,
-    loss: Loss,
-    link: Link | None,
+    goal: Goal,
     schedule: Schedule,
     budget: Budget,
     num_members: int,
@@ -163,14 +159,16 @@ def train(
             stream.num_ahead = max(stream.num_ahead, min(ahead_bytes // task_bytes, MOST_TASKS_AHEAD))
             stream.run_ahead()
             trainer = Trainer(
-                pilot, arrays, standardiser, linked(network_kind(structure, network, form), link), stream, schedule,
-                budget, started, loss, num_members=num_members, init_key=jax.random.key(init_seed % 2**31),
-                draw_rng=np.random.default_rng(draw_seed),
+                pilot, arrays, standardiser, form, goal, stream, schedule, budget, started, num_members=num_members,
+                init_key=jax.random.key(init_seed % 2**31), draw_rng=np.random.default_rng(draw_seed),
             )  # fmt: skip
-            trained = trainer.run(bar, stop)
-            return replace(
-                trained, form=form, num_obs_asked=num_obs is not None, hyperparameters=model_set.hyperparameters
-            )
+            known = {"form": form, "num_obs_asked": num_obs is not None, "hyperparameters": model_set.hyperparameters}
+            try:
+                return replace(trainer.run(bar, stop), **known)
+            except PartialTrainingError as error:
+                if error.partial is not None:
+                    error.partial = replace(error.partial, **known)
+                raise
 
 
 class Trainer:
@@ -181,12 +179,12 @@ class Trainer:
         pilot: Pilot,
         arrays: Sequence[Array],
         standardiser: Standardiser,
-        kind: NetworkKind,
+        form: MixedForm | None,
+        goal: Goal,
         stream: SimulationStream,
         schedule: Schedule,
         budget: Budget,
         started: float,
-        loss: Loss,
         *,
         num_members: int,
         init_key: jax.Array,
@@ -198,6 +196,7 @@ class Trainer:
         self._standardiser = standardiser
         self._stream = stream
         self._schedule = schedule
+        kind = goal.kind_of(form)
         self._preparation = kind.fit_preparation(standardised)
         self._prepare = compile_evaluation(self._preparation)
         layout = self._layout = self._preparation.layout(pilot.data_shape)
@@ -218,8 +217,10 @@ class Trainer:
             most_added=max(len(pilot.data[0]), PREPARE_ROWS // num_models),
         )  # fmt: skip
         self._networks = FlatNetworks(init_ensemble(kind, layout, num_models, num_members, init_key))
-        self._state = init_state(self._networks)
-        self._block = make_block(self._networks, loss)
+        optimiser = goal.optimiser_of(self._networks)
+        self._state = init_state(self._networks, optimiser)
+        self._block = make_block(self._networks, goal.objective, optimiser)
+        self._goal = goal
         planned = planned_steps(budget, num_models, batch_size)
         self._clock = Clock(seconds=budget.seconds, planned_steps=planned, started=started)
         self._judge = jax.jit(partial(held_out_log_odds, self._networks))
@@ -345,13 +346,7 @@ class Trainer:
         )
 
     def _loss_of(self, weights: jax.Array) -> float:
-        """Return the held-out cross-entropy of the ensemble's mean log odds, averaged over models.
-
-        It judges whatever the loss and the mixture trained at: log odds mean the same under all of them, and
-        cross-entropy, too, is least at the exact ones. Held-out powers of the ratio would hang on a few data sets.
-        """
-        log_odds = self._held_out_log_odds(weights)
-        return float(np.mean([cross_entropy(log_evidence(odds), label).mean() for label, odds in enumerate(log_odds)]))
+        return self._goal.judge(self._held_out_log_odds(weights))
 
     def _held_out_log_odds(self, weights: jax.Array) -> NDArray[np.float32]:
         """Return the ensemble's mean log odds at the simulations set aside, shape (models, data sets, K - 1)."""
@@ -430,7 +425,7 @@ class DrawnBlock:
 
 def size_part(preparation: AbstractPreparation) -> int:
     """Return which array's number of observations is that of the data set."""
-    return (preparation.size_part or 0) if isinstance(preparation, MixedSummary) else 0
+    return preparation.size_part or 0
 
 
 def prepared_at_once(data_shape: tuple[int, ...]) -> int:
