@@ -1,5 +1,6 @@
 """Trained estimators that many tests ask, each trained once a session and by steps, so always the same."""
 
+import os
 from collections.abc import Iterator
 
 import jax
@@ -12,8 +13,11 @@ from tests import simulators
 @pytest.fixture(scope="session", autouse=True)
 def compile_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep compiled programs for the session: most fits here share theirs, and compiling is most of their time."""
+    # Workers that share the tests among them share what they compiled, too.
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     settings = {
-        "jax_compilation_cache_dir": str(tmp_path_factory.mktemp("compiled")),
+        "jax_compilation_cache_dir": str(shared / "compiled"),
         "jax_persistent_cache_min_compile_time_secs": 0.0,
         "jax_persistent_cache_min_entry_size_bytes": -1,
     }

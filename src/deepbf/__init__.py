@@ -10,7 +10,7 @@ from deepbf._version import __version__
 if TYPE_CHECKING:
     from deepbf import baselines, criticism, evaluation, plots, studies
     from deepbf.answer import Answer
-    from deepbf.criticism import PosteriorSampler, fit_posterior
+    from deepbf.criticism import PosteriorSampler, criticise, fit_posterior
     from deepbf.estimator import BayesFactor, load
     from deepbf.evaluating import evaluate
     from deepbf.evaluation import Evaluation
@@ -33,6 +33,7 @@ __all__ = [
     "Variants",
     "__version__",
     "baselines",
+    "criticise",
     "criticism",
     "evaluate",
     "evaluation",
@@ -50,6 +51,7 @@ _HOMES = {
     "Answer": "answer",
     "baselines": "baselines",
     "BayesFactor": "estimator",
+    "criticise": "criticism",
     "criticism": "criticism",
     "Evaluation": "evaluation",
     "Model": "models",

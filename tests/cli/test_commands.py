@@ -41,7 +41,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "study.deepbf"
 
 
-@pytest.mark.parametrize("command", [[], ["demo"], ["fit"], ["compare"], ["evaluate"], ["design"], ["sensitivity"]])
+@pytest.mark.parametrize(
+    "command", [[], ["demo"], ["fit"], ["compare"], ["evaluate"], ["design"], ["sensitivity"], ["criticise"]]
+)
 def test_help_names_every_option_a_newcomer_needs(command: list[str]) -> None:
     code, output, _ = run(*command, "--help")
     assert code == 0
@@ -225,3 +227,30 @@ def test_from_hyperparameters_to_a_curve(tmp_path: Path) -> None:
     code, _, error = run("compare", estimator, observed, "--at", "scale")
     assert code == 2
     assert "--at must be a name and a number, such as scale=1; received 'scale'" in error
+
+
+def test_criticise_in_words_in_json_and_in_pictures(tmp_path: Path) -> None:
+    study, observed, folder = tmp_path / "study.py", tmp_path / "observed.csv", tmp_path / "pictures"
+    study.write_text(STUDY)
+    observed.write_text("toss\n" + "1\n" * 18 + "0\n" * 2)
+    code, output, error = run("criticise", study, observed, "--out", folder, "--statistic", "mean")
+    assert code == 0, error
+    assert output.startswith("Fair does not fit the data; nothing here speaks against loaded")
+    drawn = sorted(path.name for path in folder.iterdir())
+    assert drawn == ["model-1-mean.png", "model-1-z-values.png", "model-2-mean.png", "model-2-z-values.png"]
+
+    code, output, _ = run("criticise", study, observed, "--json")
+    assert code == 0
+    assert json.loads(output)["models"]["fair"]["fits"] is False
+
+
+def test_criticise_says_what_is_wrong(tmp_path: Path) -> None:
+    study, observed = tmp_path / "study.py", tmp_path / "observed.csv"
+    study.write_text(STUDY)
+    observed.write_text("1\n0\n")
+    code, _, error = run("criticise", study, observed)
+    assert code == 2
+    assert "holds 2 x 1 numbers" in error
+    code, _, error = run("criticise", "no-such-study", observed)
+    assert code == 2
+    assert "there is no study file" in error

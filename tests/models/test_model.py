@@ -147,7 +147,9 @@ def test_a_rare_failure_is_caught_again_by_its_seed() -> None:
     assert False in outcomes
 
 
-@pytest.mark.parametrize("model", [simulators.FREE_MEAN, simulators.ZERO_MEAN, simulators.WITH_DICT], ids=str)
+@pytest.mark.parametrize(
+    "model", [simulators.FREE_MEAN, simulators.ZERO_MEAN, simulators.WITH_DICT], ids=lambda model: model.name
+)
 def test_the_same_seed_gives_the_same_bits(model: Model) -> None:
     once, again, other = (model.simulate(8, seed) for seed in (3, 3, 4))
     assert_array_equal(once.data, again.data)

@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from deepbf import __version__
 from deepbf.cli.compare import compare
+from deepbf.cli.criticise import criticise
 from deepbf.cli.demo import demo
 from deepbf.cli.design import design
 from deepbf.cli.evaluate import evaluate
@@ -45,6 +46,7 @@ app.command()(fit)
 app.command()(compare)
 app.command()(evaluate)
 app.command()(design)
+app.command()(criticise)
 app.command()(sensitivity)
 
 

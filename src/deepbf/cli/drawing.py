@@ -18,3 +18,10 @@ def draw_to(out: Path, plot: Callable[..., Any], result: Any) -> None:
     plot(result, ax=axes)
     figure.savefig(out, dpi=150)
     pyplot.close(figure)
+
+
+def check_folder(out: Path) -> None:
+    """Raise now rather than after the work if nothing could be written there."""
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"--out must be a folder; {out} is a file. Pass another name.")
+    out.mkdir(parents=True, exist_ok=True)

@@ -61,6 +61,8 @@ def evaluate(
         num_obs = bf.evaluated_num_obs(num_obs, data)
     prior = first_estimator.prior_probs if prior_probs is None else parse_probs(prior_probs)
     if out is not None:
+        from deepbf.cli.drawing import check_folder
+
         check_folder(out)
     if not as_json:
         typer.echo(f"Simulating {num_datasets:,} data sets of each model, from {where}", err=True)
@@ -151,13 +153,6 @@ def as_functions(names: Sequence[str], models: Sequence[Any]) -> Mapping[str, Ca
 
 def _log_bf_of(method: Callable[..., Any], models: Sequence[Any], data: Any) -> Any:
     return method(models, data).log_bf
-
-
-def check_folder(out: Path) -> None:
-    """Raise now rather than after the work if nothing could be written there."""
-    if out.exists() and not out.is_dir():
-        raise ValueError(f"--out must be a folder; {out} is a file. Pass another name.")
-    out.mkdir(parents=True, exist_ok=True)
 
 
 def write_all(evaluation: Any, out: Path) -> list[Path]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,15 @@ if TYPE_CHECKING:
     from deepbf.estimator import BayesFactor
 
 
-def read_for(bf: BayesFactor, path: Path) -> Any:
+class Wanted(NamedTuple):
+    """What a data set should look like: its shape, how it is laid out, and a range of observations if they vary."""
+
+    data_shape: Any
+    structure: Any
+    num_obs: tuple[int, int] | None
+
+
+def read_for(bf: BayesFactor | Wanted, path: Path) -> Any:
     """Return one data set for this estimator, from a file of a kind that can hold it."""
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}. Pass the observed data as CSV, JSON, .npy or .npz.")

@@ -44,6 +44,16 @@ def read_study(path: Path) -> StudyFile:
     return StudyFile(defined["models"], settings, defined.get("exact_log_bf"))
 
 
+def named_or_file(wanted: str) -> StudyFile:
+    """Return the ready-made study of this name, or what the Python file of this name defines."""
+    from deepbf import studies
+
+    if wanted in studies.names() and not Path(wanted).is_file():
+        study = studies.load(wanted)
+        return StudyFile(study.models, {"structure": study.structure}, study.exact_log_bf)
+    return read_study(Path(wanted))
+
+
 def find_study(wanted: str | None, estimator: Path, data_shape: Any) -> tuple[StudyFile, str]:
     """Return the study to simulate from, and where it was found: a file, a name, or the file beside the estimator."""
     from deepbf import studies

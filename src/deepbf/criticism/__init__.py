@@ -9,6 +9,7 @@ from deepbf._lazy import lazy_names
 if TYPE_CHECKING:
     from deepbf.criticism.check_result import PredictiveCheck, StatisticCheck
     from deepbf.criticism.checking import predictive_check
+    from deepbf.criticism.criticising import Criticism, ModelCriticism, criticise
     from deepbf.criticism.left_out import LeaveOneOut, leave_one_out
     from deepbf.criticism.posterior_fitting import PartialPosteriorError, fit_posterior
     from deepbf.criticism.posterior_sampler import PosteriorSampler
@@ -17,13 +18,16 @@ if TYPE_CHECKING:
     from deepbf.criticism.z_result import ZValues
 
 __all__ = [
+    "Criticism",
     "LeaveOneOut",
+    "ModelCriticism",
     "PartialPosteriorError",
     "PosteriorSampler",
     "PredictiveCheck",
     "PredictiveSource",
     "StatisticCheck",
     "ZValues",
+    "criticise",
     "fit_posterior",
     "leave_one_out",
     "predictive_check",
@@ -31,13 +35,16 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Criticism": "criticising",
     "LeaveOneOut": "left_out",
+    "ModelCriticism": "criticising",
     "PartialPosteriorError": "posterior_fitting",
     "PosteriorSampler": "posterior_sampler",
     "PredictiveCheck": "check_result",
     "PredictiveSource": "predictive_source",
     "StatisticCheck": "check_result",
     "ZValues": "z_result",
+    "criticise": "criticising",
     "fit_posterior": "posterior_fitting",
     "leave_one_out": "left_out",
     "predictive_check": "checking",

@@ -56,7 +56,7 @@ def predictive_check(
     num_draws = _checks.check_count("num_draws", num_draws)
     seed = _checks.check_seed("seed", seed)
     functions = check_statistics(statistics)
-    values = check_observed(sampler, observed, least=1, why="")
+    values = check_observed(sampler.model, observed, least=1, why="")
     at_observed = {name: evaluate_statistic(name, fn, values[None], "the data") for name, fn in functions.items()}
     predicted = draw_predictive(sampler, values, num_draws, seed)
     model = sampler.model.name

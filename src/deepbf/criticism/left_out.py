@@ -125,7 +125,10 @@ def leave_one_out(
     num_replicates = _checks.check_count("num_replicates", num_replicates)
     seed = _checks.check_seed("seed", seed)
     values = check_observed(
-        sampler, observed, least=2, why="with one alone there are no others to predict it from; use predictive_check."
+        sampler.model,
+        observed,
+        least=2,
+        why="with one alone there are no others to predict it from; use predictive_check.",
     )
     seeds = [int(state) for state in np.random.SeedSequence(seed).generate_state(num_replicates + 2)]
     predicted = draw_predictive(sampler, values, num_replicates, seeds[0])

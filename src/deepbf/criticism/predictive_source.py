@@ -44,7 +44,7 @@ def check_source(sampler: object) -> PredictiveSource:
     return sampler
 
 
-def check_observed(sampler: PredictiveSource, observed: ArrayLike, *, least: int, why: str) -> Floats:
+def check_observed(model: Model, observed: ArrayLike, *, least: int, why: str) -> Floats:
     """Return one observed data set as floats: finite, of at least `least` observations, of the model's own shape."""
     values = _checks.check_numeric_array("observed", observed)
     if values.ndim == 0 or values.size == 0:
@@ -62,7 +62,7 @@ def check_observed(sampler: PredictiveSource, observed: ArrayLike, *, least: int
         )
     if len(values) < least:
         raise ValueError(f"observed holds {len(values)} observations along its first axis; {why}")
-    _check_shape(sampler.model, values.shape)
+    _check_shape(model, values.shape)
     return values
 
 

@@ -79,7 +79,7 @@ def z_values(
     if classifier is not None:
         check_classifier(classifier)
     values = check_observed(
-        sampler, observed, least=2, why="a classifier needs at least 2 to learn from; use predictive_check."
+        sampler.model, observed, least=2, why="a classifier needs at least 2 to learn from; use predictive_check."
     )
     rows = values.reshape(len(values), -1)
     if classifier is None and num_features(rows.shape[1]) > MOST_FEATURES:

@@ -1,0 +1,205 @@
+"""criticise: whether any of the models fits the observed data, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from deepbf import _checks
+from deepbf.answer import written_list
+from deepbf.criticism.check_result import PredictiveCheck
+from deepbf.criticism.checking import Statistics, predictive_check
+from deepbf.criticism.methods import METHODS
+from deepbf.criticism.posterior_fitting import check_model, fit_posterior
+from deepbf.criticism.posterior_sampler import PosteriorSampler
+from deepbf.criticism.predictive_source import check_observed
+from deepbf.criticism.statistics import check_statistics
+from deepbf.criticism.told_apart import z_values
+from deepbf.criticism.z_result import ZValues
+from deepbf.models import Model
+from deepbf.networks import check_structure
+from deepbf.simulation.stream import check_executor
+from deepbf.training import Budget
+
+USUAL_STATISTICS = ("mean", "sd", "min", "max")
+
+
+@dataclass(frozen=True)
+class ModelCriticism:
+    """What was found about one model.
+
+    Parameters
+    ----------
+    sampler
+        Its posterior sampler, to ask more of.
+    z
+        Whether predictions of single observations can be told from the observed ones; None where data are not made of
+        exchangeable observations.
+    check
+        Statistics of the observed data among those of predictions.
+    """
+
+    sampler: PosteriorSampler
+    z: ZValues | None
+    check: PredictiveCheck
+
+    @property
+    def name(self) -> str:
+        """The model, by name."""
+        return self.sampler.model.name
+
+    @property
+    def fits(self) -> bool:
+        """Whether nothing here speaks against the model."""
+        told_apart = self.z is not None and not self.z.covers_half
+        return not told_apart and not any(check.verdict.startswith("too") for check in self.check.checks)
+
+
+@dataclass(frozen=True)
+class Criticism:
+    """What was found about each of several models, at one observed data set."""
+
+    models: tuple[ModelCriticism, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The models, by name."""
+        return tuple(one.name for one in self.models)
+
+    def __getitem__(self, name: str) -> ModelCriticism:
+        return self.models[self.names.index(_checks.check_choice("model", name, self.names))]
+
+    def __iter__(self) -> Iterator[ModelCriticism]:
+        return iter(self.models)
+
+    @property
+    def verdict(self) -> str:
+        """Which of the models fit the observed data, in words."""
+        fitting = [one.name for one in self.models if one.fits]
+        if len(fitting) == len(self.models):
+            return f"nothing here speaks against {written_list(fitting)}"
+        failing = [name for name in self.names if name not in fitting]
+        said = f"{written_list(failing)} {'does' if len(failing) == 1 else 'do'} not fit the data"
+        return f"{said}; nothing here speaks against {written_list(fitting)}" if fitting else said
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, ready for JSON."""
+        return {
+            "verdict": self.verdict,
+            "models": {
+                one.name: {
+                    "fits": one.fits,
+                    "z": None if one.z is None else one.z.to_dict(),
+                    "check": one.check.to_dict(),
+                }
+                for one in self.models
+            },
+        }
+
+    def __str__(self) -> str:
+        parts = [self.verdict[0].upper() + self.verdict[1:]]
+        for one in self.models:
+            parts += ["", *([] if one.z is None else [str(one.z)]), str(one.check)]
+        return "\n".join(parts)
+
+
+def criticise(
+    models: Model | Sequence[Model],
+    observed: ArrayLike,
+    *,
+    structure: str = "vector",
+    num_obs: tuple[int, int] | None = None,
+    statistics: Statistics = USUAL_STATISTICS,
+    method: str = "flow",
+    seconds: float | None = None,
+    steps: int | None = None,
+    num_replicates: int = 3000,
+    num_draws: int = 2000,
+    executor: Executor | None = None,
+    seed: int = 0,
+    progress: bool = True,
+) -> Criticism:
+    """Return what speaks against each model as a description of one observed data set, before they are compared.
+
+    A sampler of each model's posterior is trained on its simulations; then its predictions are held against the data,
+    by a classifier (`z_values`, for exchangeable observations) and by statistics (`predictive_check`).
+
+    Parameters
+    ----------
+    models
+        One model or several; those without parameters need no training.
+    observed
+        One data set, of the shape that the models simulate.
+    structure
+        How it is laid out, as in `deepbf.fit`: "vector", "exchangeable", "series" or "nested".
+    num_obs
+        For simulators that take the number of observations, a range that includes that of the data.
+    statistics
+        What of the data the predictions should agree with, as in `predictive_check`.
+    method
+        "flow" or "gan", as in `deepbf.fit_posterior`.
+    seconds, steps
+        At most one budget: seconds for all samplers together, 60 by default, or steps for each.
+    num_replicates, num_draws
+        Draws of Z, and predictions for the statistics.
+    executor, seed, progress
+        As in `deepbf.fit_posterior`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import deepbf
+    >>> narrow = deepbf.Model("narrow", simulator=lambda rng, size: rng.normal(0.0, 1.0, (size, 50)))
+    >>> wide = deepbf.Model("wide", simulator=lambda rng, size: rng.normal(0.0, 3.0, (size, 50)))
+    >>> observed = np.random.default_rng(1).normal(0.0, 3.0, 50)
+    >>> deepbf.criticise([narrow, wide], observed, structure="exchangeable", progress=False).verdict
+    'narrow does not fit the data; nothing here speaks against wide'
+    """
+    chosen = [check_model(model) for model in ([models] if isinstance(models, Model) else models)]
+    laid_out = check_one_array(structure)
+    check_all(chosen, observed, statistics, method, executor)
+    trained = sum(model.prior is not None for model in chosen)
+    budget = Budget.of(seconds, steps, None, num_models=1)
+    each = None if budget.seconds is None else budget.seconds / max(1, trained)
+    found = []
+    for model in chosen:
+        sampler = fit_posterior(
+            model, structure=laid_out, num_obs=num_obs, method=method, seconds=each, steps=steps, executor=executor,
+            seed=seed, progress=progress,
+        )  # fmt: skip
+        z = (
+            z_values(sampler, observed, num_replicates=num_replicates, seed=seed)
+            if laid_out == "exchangeable"
+            else None
+        )
+        check = predictive_check(sampler, observed, statistics, num_draws=num_draws, seed=seed)
+        found.append(ModelCriticism(sampler, z, check))
+    return Criticism(tuple(found))
+
+
+def check_one_array(structure: object) -> str:
+    """Return the structure, if data of it are one array."""
+    laid_out = check_structure(structure)
+    if not isinstance(laid_out, str):
+        raise ValueError(
+            f"structure must be that of one array; received {structure!r}. For data of several arrays, call "
+            "fit_posterior for each model, and look at its predictive draws."
+        )
+    return laid_out
+
+
+def check_all(
+    models: Sequence[Model], observed: ArrayLike, statistics: Statistics, method: str, executor: Executor | None
+) -> None:
+    """Raise for what can be seen to be wrong before minutes of training."""
+    if not models:
+        raise ValueError("models must hold at least one model; received none.")
+    _checks.check_choice("method", method, METHODS)
+    check_statistics(statistics)
+    check_executor(executor, models)
+    for model in models:
+        check_observed(model, observed, least=1, why="")
