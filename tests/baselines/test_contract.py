@@ -83,10 +83,10 @@ METHODS: dict[str, tuple[Method, float]] = {
 }
 
 
-# Compiling takes half a minute, and warp bridge sampling runs the same code.
-COMPILES_LONG = ("bridge",)
+# Compiling takes half a minute; tests/baselines/bridge_sampling tries the code on small problems.
+COMPILES_LONG = ("bridge", "warp bridge")
 # A second run of these takes some five seconds each.
-RUNS_LONG = (*COMPILES_LONG, "warp bridge", "forest")
+RUNS_LONG = (*COMPILES_LONG, "forest")
 
 
 def with_slow(slow: tuple[str, ...]) -> list[Any]:

@@ -152,7 +152,7 @@ def test_the_shipped_observed_counts_are_what_they_say() -> None:
 
 
 def test_demo_prints_the_answer_next_to_the_exact_one(tmp_path: Path) -> None:
-    code, output, error = run("demo", "--steps", 3000, "--json", "--out", tmp_path / "demo.deepbf")
+    code, output, error = run("demo", "--steps", 2000, "--json", "--out", tmp_path / "demo.deepbf")
     assert code == 0, error
     answer = json.loads(output)
     exact = float(example_study().exact_log_bf(example_observed()[None])[0])
@@ -206,6 +206,7 @@ models = [
 """
 
 
+@pytest.mark.slow
 def test_from_hyperparameters_to_a_curve(tmp_path: Path) -> None:
     (tmp_path / "study.py").write_text(SCALED_STUDY)
     estimator, observed = tmp_path / "study.deepbf", tmp_path / "observed.csv"

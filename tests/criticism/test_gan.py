@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from deepbf.criticism.gan import CRITIC_RATE, GENERATOR_RATE, BayesianGan, adversarial, three_rates
 from deepbf.networks.base import InputLayout
@@ -24,6 +25,7 @@ def norm_of(part: object) -> float:
     return float(sum(jnp.abs(leaf).sum() for leaf in jax.tree.leaves(eqx.filter(part, eqx.is_array))))
 
 
+@pytest.mark.slow
 def test_each_part_follows_its_own_loss() -> None:
     gan = make_gan()
     gradient = GRADIENT(gan, BATCH, jnp.asarray(0))

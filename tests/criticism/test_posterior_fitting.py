@@ -35,6 +35,7 @@ def test_a_budget_in_seconds_is_kept() -> None:
     assert "flow" in repr(sampler)
 
 
+@pytest.mark.slow
 def test_a_gan_learns_where_the_posterior_is() -> None:
     sampler = deepbf.fit_posterior(NORMAL, **{**QUICK, "steps": 400}, method="gan")
     observed = np.linspace(0, 2, 8)

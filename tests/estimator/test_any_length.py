@@ -69,6 +69,7 @@ SIZED = [
 ]
 
 
+@pytest.mark.slow
 def test_simulators_that_draw_their_sizes_are_evaluated_as_they_are() -> None:
     """Nobody told them num_obs, so nothing may ask them for it afterwards."""
     bf = deepbf.fit(SIZED, structure="exchangeable", steps=150, ensemble=2, seed=1, progress=False)

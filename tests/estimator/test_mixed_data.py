@@ -259,3 +259,16 @@ def test_groups_a_series_and_masked_sets_in_one_data_set() -> None:
     found = bf.evaluate(1000, exact=exact, observed=None, num_replicates=20, progress=False)
     assert found.value("excess_loss") < 0.02
     assert np.isfinite(bf.log_bf(data)).all()
+
+
+def test_support_of_mixed_data(mixed: BayesFactor) -> None:
+    data: Any = {}
+    for k, model in enumerate(mixed.models or ()):
+        data = model.simulate(300, seed=79, num_obs=12).data
+        found = mixed.support(data)
+        assert found is not None
+        assert abs((found.tail_area[:, k] <= 0.05).mean() - 0.05) < 0.06
+    strange = {name: 50.0 + 0.0 * np.asarray(value)[0] for name, value in data.items()}
+    answer = mixed.compare(strange)
+    assert answer.verdict is not None
+    assert "every model" in answer.verdict

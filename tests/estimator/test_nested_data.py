@@ -203,6 +203,7 @@ def test_fewer_are_answered_if_asked_and_with_a_warning() -> None:
     assert_array_equal(found, as_array([[1.0, 2.0]])[None])
 
 
+@pytest.mark.slow
 def test_the_range_of_training_is_kept_with_the_estimator(tmp_path: Path) -> None:
     def groups(rng: np.random.Generator, size: int) -> Any:
         sizes = np.where(np.arange(3) < rng.integers(2, 3, (size, 1), endpoint=True), rng.integers(2, 5, (size, 3)), 0)

@@ -114,6 +114,7 @@ def test_bad_input_is_refused(over_scales: BayesFactor, normal_mean: BayesFactor
         deepbf.fit(MODELS, structure="exchangeable", network="deepset2", progress=False)
 
 
+@pytest.mark.slow
 def test_two_hyperparameters_one_of_them_shared() -> None:
     def shifted(rng: np.random.Generator, size: int, scale: Any, shift: Any) -> Any:
         return rng.normal(shift, scale, size)

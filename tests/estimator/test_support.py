@@ -38,17 +38,6 @@ def test_at_every_number_of_observations(any_number: BayesFactor) -> None:
             assert abs((tail_areas(any_number, data)[:, k] <= 0.05).mean() - 0.05) < 0.05
 
 
-def test_mixed_data(mixed: BayesFactor) -> None:
-    data: Any = {}
-    for k, model in enumerate(mixed.models or ()):
-        data = model.simulate(300, seed=79, num_obs=12).data
-        assert abs((tail_areas(mixed, data)[:, k] <= 0.05).mean() - 0.05) < 0.06
-    strange = {name: 50.0 + 0.0 * np.asarray(value)[0] for name, value in data.items()}
-    answer = mixed.compare(strange)
-    assert answer.verdict is not None
-    assert "every model" in answer.verdict
-
-
 @pytest.mark.parametrize("strange", ["constant", "far", "wide", "narrow", "ordered"])
 def test_data_that_no_model_makes(strange: str, normal_mean: BayesFactor) -> None:
     num_obs = normal_mean.ensemble.data_shape[0]

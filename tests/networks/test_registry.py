@@ -32,7 +32,12 @@ def test_an_unknown_network_is_refused(network: object) -> None:
         check_network(network, "exchangeable")
 
 
-@pytest.mark.parametrize(("structure", "network", "data_shape"), EVERY_INPUT)
+# These take ten seconds to compile; those that they are made of are tried above and elsewhere.
+COMPILES_LONG = ("set-attention", "conv")
+WITH_SLOW = [pytest.param(*one, marks=pytest.mark.slow) if one[1] in COMPILES_LONG else one for one in EVERY_INPUT]
+
+
+@pytest.mark.parametrize(("structure", "network", "data_shape"), WITH_SLOW)
 def test_every_network_is_finite_far_out(structure: str, network: str, data_shape: tuple[int, ...]) -> None:
     estimator = untrained(structure, network, data_shape)
     data = np.stack([np.full(data_shape, value) for value in FAR])

@@ -76,6 +76,7 @@ def test_padding_never_changes_an_answer(num_columns: int | None) -> None:
     assert_allclose(padded, plain, atol=1e-6 * max(1.0, np.abs(plain).max()))
 
 
+@pytest.mark.slow
 def test_the_same_beginning_of_another_length_is_another_series() -> None:
     data = np.repeat(series(1, 20), 3, axis=0)
     data[1, 10:], data[2, 1:] = np.nan, np.nan

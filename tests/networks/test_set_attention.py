@@ -30,6 +30,7 @@ def built(data_shape: tuple[int, ...]) -> tuple[AbstractPreparation, AbstractNet
     return preparation, jax.tree.map(lambda leaf: leaf[0] if eqx.is_array(leaf) else leaf, networks)
 
 
+@pytest.mark.slow
 def test_absent_observations_are_never_looked_at() -> None:
     preparation, network = built((9, 2))
     answer = eqx.filter_jit(lambda data: network(preparation(data)))

@@ -47,6 +47,7 @@ def test_extra_zeros_agree_with_brute_force_in_two_dimensions(row: Any) -> None:
     assert zero_inflated_log_evidence(row[None])[0] == pytest.approx(np.log(area), abs=1e-7)
 
 
+@pytest.mark.slow
 def test_evidences_of_all_small_data_sets_sum_to_one() -> None:
     """Two counts from 0 to 150 hold all but a sliver of the probability of every model."""
     pairs = np.stack(np.triu_indices(151), axis=1)
