@@ -49,6 +49,7 @@ def test_draws_of_one_parameter_follow_the_density() -> None:
     assert draws.std() == pytest.approx(spread, rel=0.03)
 
 
+@pytest.mark.slow
 def test_the_density_of_draws_is_that_of_their_noise_over_the_volume() -> None:
     flow = random_flow(3)
     noise = jax.random.normal(jax.random.key(2), (3,))

@@ -120,6 +120,7 @@ def test_data_sets_of_different_lengths(normal_sampler: deepbf.PosteriorSampler,
     assert drawn[0].std() < drawn[1].std()
 
 
+@pytest.mark.slow
 def test_mixed_data(mixed_sampler: deepbf.PosteriorSampler) -> None:
     observed = {"trials": [1.0, 2.0, 1.5, 1.2], "about": [1.4]}
     assert np.asarray(mixed_sampler.sample(observed, 30)).shape == (30,)

@@ -20,7 +20,10 @@ def tail_areas(bf: BayesFactor, data: Any) -> Any:
     return found.tail_area
 
 
-@pytest.mark.parametrize("which", ["normal_mean", "walk_or_noise", "three_means", "pairs"])
+SLOW = [pytest.param(which, marks=pytest.mark.slow) for which in ("walk_or_noise", "three_means", "pairs")]
+
+
+@pytest.mark.parametrize("which", ["normal_mean", *SLOW])
 def test_a_models_own_data_are_atypical_one_time_in_twenty(which: str, request: pytest.FixtureRequest) -> None:
     bf: BayesFactor = request.getfixturevalue(which)
     for k, model in enumerate(bf.models or ()):
