@@ -72,6 +72,10 @@ def test_the_answer_carries_it(normal_mean: BayesFactor) -> None:
     assert "order of the observations is no accident" in str(ordered)
 
 
+def test_a_batch_of_none(normal_mean: BayesFactor) -> None:
+    assert tail_areas(normal_mean, np.zeros((0, *normal_mean.ensemble.data_shape))).shape == (0, 2)
+
+
 def test_it_travels_with_the_file(any_number: BayesFactor, tmp_path: Path) -> None:
     any_number.save(tmp_path / "saved.deepbf")
     loaded = deepbf.load(tmp_path / "saved.deepbf")

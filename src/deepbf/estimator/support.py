@@ -18,8 +18,9 @@ from deepbf.training.typicality import Typicality
 if TYPE_CHECKING:
     from deepbf.estimator.bayes_factor import BayesFactor
 
-# Data sets prepared at a time.
-BATCH_SIZE = 1024
+# Two compiled sizes, as for log odds: one data set is answered at once, thousands keep the processor busy.
+FEW_DATASETS = 16
+MANY_DATASETS = 1024
 # Fewer simulations to compare with could not call anything strange.
 FEWEST_COMPARED = 100
 # Among data sets of other sizes: not far from this one's.
@@ -51,7 +52,11 @@ def support_of(
     # Simulations over all values of hyperparameters say nothing about one of them.
     if typicality is None or bf.ensemble.hyperparameters or typicality.distances.shape[1] < FEWEST_COMPARED:
         return None
-    summaries = in_batches(summarise, data, BATCH_SIZE, before=bf.ensemble.standardiser)
+    if len(data) == 0:
+        none = np.zeros((0, len(bf.names)))
+        return Support(none, none, none, np.zeros(0))
+    batch_size = FEW_DATASETS if len(data) <= FEW_DATASETS else MANY_DATASETS
+    summaries = in_batches(summarise, data, batch_size, before=bf.ensemble.standardiser)
     summaries = summaries[:, : typicality.location.shape[1]]
     sizes = None if bf.ensemble.reference_num_obs is None else count_present(bf.ensemble.sized(data))
     parts = [_within_model(bf, typicality, summaries, sizes, k) for k in range(len(bf.names))]

@@ -159,6 +159,8 @@ def answer_from(comparison: Comparison, near: NearEvidence, *, radius: float, nu
         prior_probs=tuple(comparison.prior_probs.tolist()),
         posterior_probs=tuple(np.exp(log_posterior_probs(evidence, log_prior)).tolist()),
         surprise=compared.surprise,
+        support=compared.support,
+        order=compared.order,
         warnings=tuple(warnings),
         tailored=tailored,
         global_log_bf=compared.log_bf,

@@ -18,7 +18,7 @@ class TailoredAnswer(Answer):
 
     Where a model that the Bayes factor is about came near too rarely, `tailored` is False, `log_bf`, `error` and
     `interval` are those of the global estimator, and a warning says so, with the bound that the counts do give.
-    `surprise` is always that of the global estimator.
+    `surprise` and `support` are always those of the global estimator.
 
     Parameters
     ----------
