@@ -190,3 +190,37 @@ def test_an_answer_is_plain_data() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         answer(1.0).log_bf = np.inf  # pyright: ignore[reportAttributeAccessIssue]
     assert answer(1.0) == answer(1.0)
+
+
+def supported(*probs: float, names: tuple[str, ...] = ("process dissociation", "Stroop")) -> dict[str, TailArea]:
+    return {name: TailArea(prob, 0.9 * prob, min(1.0, 1.1 * prob)) for name, prob in zip(names, probs, strict=True)}
+
+
+@pytest.mark.parametrize(
+    ("probs", "says"),
+    [
+        ((0.3, 0.06), "the data are typical of both models"),
+        ((0.3, 0.05), "the data are atypical of Stroop, typical of process dissociation"),
+        ((0.001, 0.0), "the data are atypical of every model here: read the Bayes factor with care"),
+    ],
+)
+def test_the_verdict_says_whether_any_model_makes_such_data(probs: tuple[float, float], says: str) -> None:
+    found = answer(2.0, support=supported(*probs))
+    assert found.verdict == says
+    assert f"verdict           {says}" in str(found)
+    assert found.to_dict()["verdict"] == says
+
+
+def test_the_verdict_among_three() -> None:
+    names = ("a", "b", "c")
+    three = {"names": names, "prior_probs": (1 / 3,) * 3, "posterior_probs": (0.2, 0.3, 0.5), "model": "c"}
+    usual = answer(1.0, **three, against="b", support=supported(0.5, 0.5, 0.5, names=names))
+    assert usual.verdict == "the data are typical of all 3 models"
+    strange = answer(1.0, **three, against="b", support=supported(0.01, 0.5, 0.02, names=names))
+    assert strange.verdict == "the data are atypical of a and c, typical of b"
+
+
+def test_an_order_that_is_no_accident_is_told() -> None:
+    assert "order" not in str(answer(2.0, support=supported(0.3, 0.3), order=0.4))
+    told = str(answer(2.0, support=supported(0.002, 0.002), order=0.001))
+    assert "the order of the observations is no accident (0.001)" in told
