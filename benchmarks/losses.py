@@ -26,6 +26,8 @@ STUDIES = {
     "random-effects": None,
     "ar-ma": None,
     "covariate": None,
+    # Of five models, the first against the second.
+    "five-counts": None,
 }
 NUM_TEST = 10_000
 TEST_SEED = 1_000_003
