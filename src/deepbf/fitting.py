@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from functools import partial
+from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -132,35 +134,48 @@ def fit(
     def as_estimator(trained: TrainedEnsemble) -> BayesFactor:
         return BayesFactor(model_set.names, model_set.prior_probs, laid_out, network, trained, loss, model_set.models)
 
+    run = partial(
+        train,
+        model_set,
+        structure=laid_out,
+        network=network,
+        goal=classification(
+            lambda form: linked(network_kind(laid_out, network, form), loss_kind.link),
+            loss_kind.of_log_odds if mixture is None else losses.at_mixture(loss_kind.of_log_odds, mixture),
+        ),
+        schedule=chosen_schedule,
+        budget=budget,
+        num_members=num_members,
+        num_obs=num_obs_range,
+        executor=executor,
+        seed=seed,
+        progress=progress,
+        started=started,
+    )
+    return kept_if_stopped(run, as_estimator, PartialFitError, "estimator")
+
+
+def kept_if_stopped(
+    run: Callable[[], TrainedEnsemble], build: Callable[[TrainedEnsemble], Any], failure: type[Any], what: str
+) -> Any:
+    """Return what is built of the trained ensemble; where training stops early, keep what there is.
+
+    If a simulator fails in the middle, a `failure` is raised with it as `partial`; after Ctrl-C a warning tells.
+    """
     try:
-        trained = train(
-            model_set,
-            structure=laid_out,
-            network=network,
-            goal=classification(
-                lambda form: linked(network_kind(laid_out, network, form), loss_kind.link),
-                loss_kind.of_log_odds if mixture is None else losses.at_mixture(loss_kind.of_log_odds, mixture),
-            ),
-            schedule=chosen_schedule,
-            budget=budget,
-            num_members=num_members,
-            num_obs=num_obs_range,
-            executor=executor,
-            seed=seed,
-            progress=progress,
-            started=started,
-        )
+        trained = run()
     except PartialTrainingError as error:
-        rest = "" if error.partial is None else " (the estimator trained until then is in the exception's `partial`)"
-        failure = PartialFitError(f"{error}{rest}")
-        failure.partial = None if error.partial is None else as_estimator(error.partial)
-        raise failure from error
+        kept = None if error.partial is None else build(error.partial)
+        rest = "" if kept is None else f" (the {what} trained until then is in the exception's `partial`)"
+        raised = failure(f"{error}{rest}")
+        raised.partial = kept
+        raise raised from error
     if trained.record.stopped == "interrupted":
         warnings.warn(
-            f"training was interrupted after {trained.record.seconds:.0f} s; this is the best estimator so far.",
-            stacklevel=2,
+            f"training was interrupted after {trained.record.seconds:.0f} s; this is the best {what} so far.",
+            stacklevel=3,
         )
-    return as_estimator(trained)
+    return build(trained)
 
 
 def check_num_obs(num_obs: tuple[int, int], model_set: ModelSet, structure: Structure, network: str) -> NumObsRange:

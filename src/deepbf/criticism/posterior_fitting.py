@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Mapping
 from concurrent.futures import Executor
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -18,7 +18,7 @@ from deepbf.criticism.joint_model import PARAMETERS, beside_its_parameters, chec
 from deepbf.criticism.methods import METHODS
 from deepbf.criticism.posterior_sampler import PosteriorSampler
 from deepbf.criticism.trained_posterior import TrainedPosterior
-from deepbf.fitting import check_num_obs
+from deepbf.fitting import check_num_obs, kept_if_stopped
 from deepbf.models import Model, ModelSet, SimulationError
 from deepbf.models.hyperparameters import describe
 from deepbf.models.model import Params
@@ -29,7 +29,6 @@ from deepbf.networks.registry import MIXED_NETWORK
 from deepbf.simulation.stream import check_executor
 from deepbf.standardise import Standardiser
 from deepbf.training import Budget, TrainedEnsemble, train
-from deepbf.training.trainer import PartialTrainingError
 
 
 class PartialPosteriorError(SimulationError):
@@ -108,32 +107,22 @@ def fit_posterior(
         layout = DataLayout.of_trained(laid_out, trained)
         return PosteriorSampler(model, method, layout, taken_apart(trained, layout, unconstrained))
 
-    try:
-        trained = train(
-            ModelSet((with_parameters(model, unconstrained),), np.ones(1)),
-            structure=joint_structure,
-            network=MIXED_NETWORK,
-            goal=chosen.goal(laid_out),
-            schedule=chosen.schedule,
-            budget=budget,
-            num_members=1,
-            num_obs=num_obs_range,
-            executor=executor,
-            seed=seed,
-            progress=progress,
-            started=started,
-        )
-    except PartialTrainingError as error:
-        rest = "" if error.partial is None else " (the sampler trained until then is in the exception's `partial`)"
-        failure = PartialPosteriorError(f"{error}{rest}")
-        failure.partial = None if error.partial is None else as_sampler(error.partial)
-        raise failure from error
-    if trained.record.stopped == "interrupted":
-        warnings.warn(
-            f"training was interrupted after {trained.record.seconds:.0f} s; this is the best sampler so far.",
-            stacklevel=2,
-        )
-    return as_sampler(trained)
+    run = partial(
+        train,
+        ModelSet((with_parameters(model, unconstrained),), np.ones(1)),
+        structure=joint_structure,
+        network=MIXED_NETWORK,
+        goal=chosen.goal(laid_out),
+        schedule=chosen.schedule,
+        budget=budget,
+        num_members=1,
+        num_obs=num_obs_range,
+        executor=executor,
+        seed=seed,
+        progress=progress,
+        started=started,
+    )
+    return kept_if_stopped(run, as_sampler, PartialPosteriorError, "sampler")
 
 
 def check_model(model: object) -> Model:
