@@ -21,6 +21,7 @@ FREE = Model(
     prior=lambda rng, size: rng.normal(0.0, 2.0, size),
     simulator=lambda rng, mean: rng.normal(mean[:, None], 1.0, (len(mean), NUM_OBS)),
 )
+ONE = Model("one", simulator=lambda rng, size: rng.normal(size=(size, 1)))
 OBSERVED = np.random.default_rng(3).normal(2.0, 1.0, NUM_OBS)
 
 
@@ -105,6 +106,10 @@ def test_a_range_of_observations_is_passed_on() -> None:
         ({"statistics": "median"}, ValueError, "median"),
         ({"seconds": 1.0, "steps": 5}, ValueError, "seconds"),
         ({"seconds": -1.0}, ValueError, "seconds"),
+        ({"num_draws": 0}, ValueError, "num_draws"),
+        ({"num_replicates": 0}, ValueError, "num_replicates"),
+        ({"seed": -1}, ValueError, "seed"),
+        ({"models": [ONE], "observed": [1.0]}, ValueError, "at least 2"),
     ],
 )
 def test_bad_input_is_refused_before_training(

@@ -72,6 +72,17 @@ def test_the_answer_carries_it(normal_mean: BayesFactor) -> None:
     assert "order of the observations is no accident" in str(ordered)
 
 
+def test_nothing_is_claimed_at_sizes_that_no_simulation_has(any_number: BayesFactor) -> None:
+    data = np.random.default_rng(1).normal(size=80)
+    with pytest.warns(UserWarning, match="80"):
+        found = any_number.support(data, extrapolate=True)
+    assert found is not None
+    assert np.isnan(found.tail_area).all()
+    with pytest.warns(UserWarning, match="80"):
+        answer = any_number.compare(data, extrapolate=True)
+    assert (answer.support, answer.verdict) == (None, None)
+
+
 def test_a_batch_of_none(normal_mean: BayesFactor) -> None:
     assert tail_areas(normal_mean, np.zeros((0, *normal_mean.ensemble.data_shape))).shape == (0, 2)
 

@@ -7,6 +7,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from deepbf import _checks
@@ -162,6 +163,14 @@ def criticise(
     chosen = [check_model(model) for model in ([models] if isinstance(models, Model) else models)]
     laid_out = check_one_array(structure)
     check_all(chosen, observed, statistics, method, executor)
+    _checks.check_count("num_replicates", num_replicates)
+    _checks.check_count("num_draws", num_draws)
+    _checks.check_seed("seed", seed)
+    if laid_out == "exchangeable" and len(np.asarray(observed)) < 2:
+        raise ValueError(
+            "observed holds 1 observation; a classifier needs at least 2 to learn from. Call fit_posterior, then "
+            "predictive_check."
+        )
     trained = sum(model.prior is not None for model in chosen)
     budget = Budget.of(seconds, steps, None, num_models=1)
     each = None if budget.seconds is None else budget.seconds / max(1, trained)

@@ -22,6 +22,7 @@ from deepbf.answer import Answer, TailArea
 from deepbf.estimator.observed_data import Data, DataShape, check_data
 from deepbf.estimator.path import LogBfPath, path_of
 from deepbf.estimator.sensitivity import LogBfCurve, curve_over
+from deepbf.estimator.sized_data import FEWEST_OF_SIZE, of_about_the_size
 from deepbf.estimator.support import Support, support_of
 from deepbf.estimator.trials import check_models, design_afresh, evaluate_afresh, evaluated_num_obs
 from deepbf.evaluation.tail_areas import surprise
@@ -43,9 +44,6 @@ FEW_DATASETS = 16
 MANY_DATASETS = 4096
 # A spread above one natural unit means that the members agree on no more than the order of magnitude.
 WIDE_SPREAD = 1.0
-# A tail area among data sets of other sizes: not far from this one's, and enough of them.
-MOST_SIZE_RATIO = 1.25
-FEWEST_OF_SIZE = 100
 # Simulations that must be expected as far out as the answer, for its digits to rest on data rather than on form.
 FEWEST_FAR_OUT = 1000
 
@@ -192,7 +190,7 @@ class BayesFactor:
         second = next(int(k) for k in ranking if k != first) if over is None else self.index_of("over", over)
         members = evidence[:, first] - evidence[:, second]
         error, interval = spread_of(members)
-        support = support_of(self, data, self._compiled_summary)
+        support = support_of(self, data)
         return Answer(
             log_bf=float(members.mean()),
             model=self.names[first],
@@ -216,7 +214,7 @@ class BayesFactor:
         exchangeable observations counts as well. None for an estimator that does not know: one over hyperparameters,
         or from an older file.
         """
-        return support_of(self, self.check_data("data", data, extrapolate), self._compiled_summary)
+        return support_of(self, self.check_data("data", data, extrapolate))
 
     def reference_log_bf(
         self, model: int | str = 0, over: int | str = 1, *, num_obs: int | None = None
@@ -235,8 +233,7 @@ class BayesFactor:
             log_bf = log_ratio(self.ensemble.reference[source], first, second)
             sizes = self.ensemble.reference_num_obs
             if sizes is not None and num_obs is not None:
-                ratio = np.maximum(sizes[source] / num_obs, num_obs / sizes[source])
-                log_bf = log_bf[ratio <= MOST_SIZE_RATIO]
+                log_bf = log_bf[of_about_the_size(sizes[source], num_obs)]
                 if len(log_bf) < FEWEST_OF_SIZE:
                     return None
             found.append(log_bf)
@@ -391,6 +388,11 @@ class BayesFactor:
         preparation, networks = self.ensemble.preparation, self.ensemble.networks
         return compile_evaluation(lambda data: ensemble_log_odds(networks, preparation(data)))
 
+    def summaries(self, data: NDArray[np.generic]) -> NDArray[np.float32]:
+        """Return what the networks read, one row a data set; `data` are as for `log_odds_members`, at least one."""
+        batch_size = FEW_DATASETS if len(data) <= FEW_DATASETS else MANY_DATASETS
+        return in_batches(self._compiled_summary, data, batch_size, before=self.ensemble.standardiser)
+
     @cached_property
     def _compiled_summary(self) -> Callable[[jax.Array], jax.Array]:
         """The map from standardised data to what the networks read."""
@@ -427,7 +429,7 @@ class BayesFactor:
 
     def _supported(self, support: Support | None) -> dict[str, Any]:
         """Return what an answer says of the support of its one data set."""
-        if support is None:
+        if support is None or np.isnan(support.tail_area[0]).any():
             return {}
         areas = zip(*(part[0].tolist() for part in support[:3]), strict=True)
         order = float(support.order[0])

@@ -11,6 +11,15 @@ from numpy.typing import NDArray
 
 from deepbf import _checks
 
+# A tail area among data sets of other sizes: not far from this one's, and enough of them.
+MOST_SIZE_RATIO = 1.25
+FEWEST_OF_SIZE = 100
+
+
+def of_about_the_size(simulated: NDArray[np.integer], num_obs: Any) -> NDArray[np.bool_]:
+    """Return which simulations have about as many observations as this, or as each of these."""
+    return np.maximum(simulated / num_obs, num_obs / simulated) <= MOST_SIZE_RATIO
+
 
 def padded_sets(
     argument: str, data: Any, data_shape: tuple[int, ...], num_obs: tuple[int, int], *, extrapolate: bool

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from deepbf.estimator.sized_data import FEWEST_OF_SIZE, of_about_the_size
 from deepbf.evaluation.tail_areas import binomial_interval
-from deepbf.networks.ensemble import in_batches
 from deepbf.training.order import order_tail_area
 from deepbf.training.structured import count_present
 from deepbf.training.typicality import Typicality
@@ -18,19 +16,12 @@ from deepbf.training.typicality import Typicality
 if TYPE_CHECKING:
     from deepbf.estimator.bayes_factor import BayesFactor
 
-# Two compiled sizes, as for log odds: one data set is answered at once, thousands keep the processor busy.
-FEW_DATASETS = 16
-MANY_DATASETS = 1024
-# Fewer simulations to compare with could not call anything strange.
-FEWEST_COMPARED = 100
-# Among data sets of other sizes: not far from this one's.
-MOST_SIZE_RATIO = 1.25
-
 
 class Support(NamedTuple):
     """Tail areas of data sets under each model, shape (data sets, K), with their 95% intervals.
 
-    `order` has the tail areas of the observations' order alone, one a data set; nan where order means nothing.
+    Tail areas are nan for a data set of a size that too few simulations have. `order` has those of the observations'
+    order alone, one a data set; nan where order means nothing.
     """
 
     tail_area: NDArray[np.float64]
@@ -39,9 +30,7 @@ class Support(NamedTuple):
     order: NDArray[np.float64]
 
 
-def support_of(
-    bf: BayesFactor, data: NDArray[np.generic], summarise: Callable[[jax.Array], jax.Array]
-) -> Support | None:
+def support_of(bf: BayesFactor, data: NDArray[np.generic]) -> Support | None:
     """Return how typical data sets, as networks read them, are of each model; None if that is not known.
 
     Under each model, the share of simulations set aside that lie as far from its usual summaries as the data do. For
@@ -50,14 +39,12 @@ def support_of(
     """
     typicality = bf.ensemble.typicality
     # Simulations over all values of hyperparameters say nothing about one of them.
-    if typicality is None or bf.ensemble.hyperparameters or typicality.distances.shape[1] < FEWEST_COMPARED:
+    if typicality is None or bf.ensemble.hyperparameters or typicality.distances.shape[1] < FEWEST_OF_SIZE:
         return None
     if len(data) == 0:
         none = np.zeros((0, len(bf.names)))
         return Support(none, none, none, np.zeros(0))
-    batch_size = FEW_DATASETS if len(data) <= FEW_DATASETS else MANY_DATASETS
-    summaries = in_batches(summarise, data, batch_size, before=bf.ensemble.standardiser)
-    summaries = summaries[:, : typicality.location.shape[1]]
+    summaries = bf.summaries(data)[:, : typicality.location.shape[1]]
     sizes = None if bf.ensemble.reference_num_obs is None else count_present(bf.ensemble.sized(data))
     parts = [_within_model(bf, typicality, summaries, sizes, k) for k in range(len(bf.names))]
     tail_area, low, high = (np.stack([part[i] for part in parts], axis=1) for i in range(3))
@@ -81,14 +68,15 @@ def _within_model(
         counts = len(reference) - np.searchsorted(np.sort(reference), found, "left")
         totals = np.full(len(found), len(reference))
     else:
-        simulated = bf.ensemble.reference_num_obs[model]
-        ratio = np.maximum(simulated / sizes[:, None], sizes[:, None] / simulated)
-        near = ratio <= MOST_SIZE_RATIO
+        near = of_about_the_size(bf.ensemble.reference_num_obs[model], sizes[:, None])
         counts = (near & (reference >= found[:, None])).sum(axis=1)
         totals = near.sum(axis=1)
     low, high = binomial_interval(counts, totals)
+    # Among few simulations everything would pass for typical.
+    known = totals >= FEWEST_OF_SIZE
     # With the data themselves among the simulations, the share of a model's own data below any level is that level.
-    return (counts + 1) / (totals + 1), low, high
+    found_areas = ((counts + 1) / (totals + 1), low, high)
+    return tuple(np.where(known, area, np.nan) for area in found_areas)
 
 
 def order_of(observations: NDArray[np.generic]) -> float:
@@ -100,11 +88,11 @@ def order_of(observations: NDArray[np.generic]) -> float:
 
 
 def smaller_of_two(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the probability that the smaller of two independent tail areas is as small as it is; nan leaves one.
+    """Return the tail area of the smaller of two independent tail areas; if the second is nan, the first.
 
     Examples
     --------
     >>> smaller_of_two(np.array([0.5, 0.5]), np.array([0.1, np.nan])).round(3).tolist()
     [0.19, 0.5]
     """
-    return np.where(np.isnan(second), first, 1.0 - (1.0 - np.fmin(first, second)) ** 2)
+    return np.where(np.isnan(second), first, 1.0 - (1.0 - np.minimum(first, second)) ** 2)
