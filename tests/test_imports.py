@@ -48,10 +48,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     # Computes nothing.
     "plots": FLOOR,
     "studies": STUDIED,
+    # Figures and tables: everything that the studies have, computed step by step.
+    "reproduction": STUDIED | {"studies"},
     "report": STUDIED | {"studies"},
-    "__init__": STUDIED | {"studies", "report"},
-    "cli": STUDIED | {"studies", "report", "__init__"},
-    "service": STUDIED | {"studies", "report", "__init__"},
+    "__init__": STUDIED | {"studies", "reproduction", "report"},
+    "cli": STUDIED | {"studies", "reproduction", "report", "__init__"},
+    "service": STUDIED | {"studies", "reproduction", "report", "__init__"},
     "__main__": {"cli"},
 }
 

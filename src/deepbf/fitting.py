@@ -155,6 +155,10 @@ def fit(
     return kept_if_stopped(run, as_estimator, PartialFitError, "estimator")
 
 
+class StoppedEarlyWarning(UserWarning):
+    """Training was interrupted: what it returns is the best so far, not what its budget would give."""
+
+
 def kept_if_stopped(
     run: Callable[[], TrainedEnsemble], build: Callable[[TrainedEnsemble], Any], failure: type[Any], what: str
 ) -> Any:
@@ -173,6 +177,7 @@ def kept_if_stopped(
     if trained.record.stopped == "interrupted":
         warnings.warn(
             f"training was interrupted after {trained.record.seconds:.0f} s; this is the best {what} so far.",
+            StoppedEarlyWarning,
             stacklevel=3,
         )
     return build(trained)

@@ -14,6 +14,7 @@ from deepbf.cli.demo import demo
 from deepbf.cli.design import design
 from deepbf.cli.evaluate import evaluate
 from deepbf.cli.fit import fit
+from deepbf.cli.reproduce import reproduce
 from deepbf.cli.sensitivity import sensitivity
 from deepbf.models import SimulationError
 
@@ -48,6 +49,7 @@ app.command()(evaluate)
 app.command()(design)
 app.command()(criticise)
 app.command()(sensitivity)
+app.command()(reproduce)
 
 
 def print_version(wanted: bool) -> None:

@@ -1,0 +1,65 @@
+"""`deepbf reproduce`: the paper's figures and tables, and some that it lacks, computed here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deepbf.reproduction import Drawing, Target
+
+ALL = "all"
+
+
+def reproduce(
+    names: list[str] | None = typer.Argument(None, metavar="NAME...", help="Figures and tables by name, or `all`."),
+    scale: str = typer.Option("quick", help="quick (minutes), standard (hours), paper (the paper's settings, days)."),
+    listed: bool = typer.Option(False, "--list", help="Name all figures and tables, and stop."),
+    data: Path | None = typer.Option(None, help="Observed data to use instead of simulated ones (weapon targets)."),
+    out: Path = typer.Option(Path("reproduction"), help="Folder of the drawings; results are kept inside it."),
+    workers: int = typer.Option(1, min=1, help="Processes that compute steps side by side."),
+) -> None:
+    """Recompute figures and tables; interrupt at any time, and the same command goes on where it stopped."""
+    from deepbf import reproduction
+
+    if listed or not names:
+        typer.echo(written_list(reproduction.targets()))
+        return
+    wanted = reproduction.names() if names == [ALL] else names
+    finished = False
+    try:
+        with pool_of(workers) as executor:
+            reproduction.reproduce(wanted, scale=scale, out=out, observed=data, executor=executor, on_drawn=show)
+        finished = True
+    except KeyboardInterrupt:
+        typer.echo("\nStopped. What is done is kept: the same command goes on from here.", err=True)
+        raise typer.Exit(130) from None
+    finally:
+        if not finished:
+            typer.echo(f"Results so far are in {out}", err=True)
+
+
+def pool_of(workers: int):
+    """Return processes that compute steps, or nothing for one worker, which is this process."""
+    from concurrent.futures import ProcessPoolExecutor
+    from contextlib import nullcontext
+    from multiprocessing import get_context
+
+    return nullcontext() if workers == 1 else ProcessPoolExecutor(workers, get_context("spawn"))
+
+
+def show(target: Target, drawing: Drawing, files: list[Path]) -> None:
+    """Print one target as soon as it is drawn."""
+    where = f" ({target.paper} of the paper)" if target.paper else ""
+    typer.echo(f"\n{target.name}: {target.title}{where}\n\n{drawing.text.rstrip()}\n")
+    typer.echo(f"Wrote {', '.join(path.name for path in files)} to {files[0].parent}")
+
+
+def written_list(targets: Sequence[Target]) -> str:
+    """Return all targets, a line each."""
+    widest = max((len(one.name) for one in targets), default=0)
+    return "\n".join(f"{one.name:<{widest}}  {one.title}{f' ({one.paper})' if one.paper else ''}" for one in targets)

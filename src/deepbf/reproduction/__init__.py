@@ -1,0 +1,33 @@
+"""The paper's figures and tables, and some that it lacks: each recomputed by one command, step by step, from a cache.
+
+`Target`: a figure or table by name; `targets`: all of them; `reproduce`: compute what is missing, then draw.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deepbf._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from deepbf.reproduction.cache import Cache
+    from deepbf.reproduction.catalogue import names, target, targets
+    from deepbf.reproduction.running import reproduce
+    from deepbf.reproduction.step import Step
+    from deepbf.reproduction.target import SCALES, Drawing, Target
+
+__all__ = ["SCALES", "Cache", "Drawing", "Step", "Target", "names", "reproduce", "target", "targets"]
+
+_HOMES = {
+    "SCALES": "target",
+    "Cache": "cache",
+    "Drawing": "target",
+    "Step": "step",
+    "Target": "target",
+    "names": "catalogue",
+    "reproduce": "running",
+    "target": "catalogue",
+    "targets": "catalogue",
+}
+
+__getattr__ = lazy_names(__name__, _HOMES)

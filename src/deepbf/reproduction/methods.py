@@ -1,0 +1,44 @@
+"""The estimators that are compared, by the names that figures give them, and how each is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from deepbf.estimator import BayesFactor
+from deepbf.fitting import fit
+from deepbf.models import Model
+
+FNN, BNN, DEEPSET2, OURS = "DeepBF-FNN", "DeepBF-BNN", "DeepBF-DeepSet", "deepbf"
+
+
+@dataclass(frozen=True)
+class Training:
+    """How one kind of network is trained: the paper's by the paper's schedule, ours by our own."""
+
+    network: str
+    schedule: str
+    ensemble: int
+
+
+TRAININGS = {
+    FNN: Training("fnn", "paper", 1),
+    BNN: Training("bnn", "paper", 1),
+    DEEPSET2: Training("deepset2", "paper", 1),
+    OURS: Training("auto", "auto", 4),
+}
+
+
+def train(models: Sequence[Model], structure: str, method: str, num_steps: int, seed: int) -> BayesFactor:
+    """Return the estimator that `method` trains in so many steps, each with fresh simulations."""
+    how = TRAININGS[method]
+    return fit(
+        models,
+        structure=structure,
+        network=how.network,
+        schedule=how.schedule,
+        ensemble=how.ensemble,
+        steps=num_steps,
+        seed=seed,
+        progress=False,
+    )
