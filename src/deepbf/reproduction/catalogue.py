@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from deepbf import _checks
+from deepbf.reproduction import size_figures
 from deepbf.reproduction.target import Target
 
-_TARGETS: tuple[Target, ...] = ()
+_TARGETS: tuple[Target, ...] = (*size_figures.TARGETS,)
 
 
 def targets() -> tuple[Target, ...]:
@@ -14,11 +15,11 @@ def targets() -> tuple[Target, ...]:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names that `target` knows."""
+    """Return the names that `find_target` knows."""
     return tuple(one.name for one in _TARGETS)
 
 
-def target(name: str) -> Target:
+def find_target(name: str) -> Target:
     """Return the target called `name`."""
     _checks.check_choice("target", name, names())
     return next(one for one in _TARGETS if one.name == name)
