@@ -8,6 +8,7 @@ from deepbf.plots.density_plot import densities
 from deepbf.plots.design_plot import design
 from deepbf.plots.heat_map_plot import heat_map
 from deepbf.plots.metric_plot import metric_against_num_obs
+from deepbf.plots.pairs_plot import pairs
 from deepbf.plots.path_plot import path
 from deepbf.plots.predictive_check_plot import predictive_check
 from deepbf.plots.prior_plot import prior_against_num_obs
@@ -22,6 +23,7 @@ __all__ = [
     "design",
     "heat_map",
     "metric_against_num_obs",
+    "pairs",
     "path",
     "predictive_check",
     "prior_against_num_obs",

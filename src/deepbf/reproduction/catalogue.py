@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import re
+
 from deepbf import _checks
-from deepbf.reproduction import size_figures
+from deepbf.reproduction import large_samples, repeated_fits, scorecard, separability, size_figures
 from deepbf.reproduction.target import Target
 
-_TARGETS: tuple[Target, ...] = (*size_figures.TARGETS,)
+_PARTS = (size_figures, large_samples, repeated_fits, separability, scorecard)
+
+
+def _place(target: Target) -> tuple[int, ...]:
+    """Return where a target stands: main figures, tables, the supplement's, then what the paper lacks."""
+    found = re.fullmatch(r"(figure|table)-(s?)(\d+)", target.name)
+    if found is None:
+        return (3, 0)
+    kind, supplement, number = found.groups()
+    return (2 if supplement else kind == "table", int(number))
+
+
+# Sorting keeps the order of what the paper lacks.
+_TARGETS: tuple[Target, ...] = tuple(sorted((one for part in _PARTS for one in part.TARGETS), key=_place))
 
 
 def targets() -> tuple[Target, ...]:
