@@ -38,7 +38,7 @@ def test_prints_the_answer_and_says_where_it_is(tmp_path: Path, monkeypatch: pyt
     ("arguments", "words"),
     [
         (["figure-99"], "figure-99"),
-        (["figure-4", "--scale", "huge"], "quick, standard, paper"),
+        (["figure-4", "--scale", "huge"], "'quick', 'standard', 'paper'"),
         (["figure-4", "--data", "observed.csv"], "takes none"),
     ],
 )

@@ -15,7 +15,7 @@ NAMES = ("Poisson", "negative binomial")
 def test_every_pair_once_with_every_data_set() -> None:
     shown = {"a": ONE, "b": ONE, "c": tuple(2 * part for part in ONE)}
     figure = plots.pairs(shown, names=NAMES, figure=Figure(layout="constrained"))
-    render(figure)
+    render(figure.axes[0])
     labels = {(ax.get_xlabel(), ax.get_ylabel()) for ax in figure.axes}
     assert len(figure.axes) == 3
     assert {("", "b"), ("a", "c"), ("b", "")} == labels
@@ -28,7 +28,7 @@ def test_every_pair_once_with_every_data_set() -> None:
 def test_absurd_and_missing_values_do_not_spoil_the_rest() -> None:
     absurd = (np.r_[np.inf, 1e300, np.nan, ONE[0][3:]], ONE[1])
     figure = plots.pairs({"a": ONE, "b": absurd}, names=NAMES, figure=Figure())
-    render(figure)
+    render(figure.axes[0])
     [ax] = figure.axes
     assert ax.get_ylim()[1] < 1e4
     assert len(np.asarray(ax.collections[0].get_offsets())) == 29

@@ -33,8 +33,8 @@ def note(log: str, what: str) -> None:
         file.write(f"{what}\n")
 
 
-def number_step(value: float, log: Path, **changes: int) -> Step:
-    return Step(number, {"value": value, "log": str(log)}, **changes)
+def number_step(value: float, log: Path, revision: int = 1) -> Step:
+    return Step(number, {"value": value, "log": str(log)}, revision=revision)
 
 
 def total_step(log: Path, *values: float) -> Step:

@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import xarray as xr
 from matplotlib.figure import Figure
 
 from deepbf.reproduction import Cache, Drawing, Step, Target, catalogue, reproduce
@@ -79,7 +80,7 @@ def test_a_failing_step_keeps_what_was_done_before_it(tmp_path: Path, use) -> No
     assert steps[1] in Cache(tmp_path / "cache")
 
 
-def failing() -> None:
+def failing() -> xr.Dataset:
     raise ValueError("no luck")
 
 
@@ -91,7 +92,7 @@ def test_a_fit_that_ctrl_c_cut_short_is_no_result(tmp_path: Path) -> None:
     assert step not in cache
 
 
-def cut_short() -> None:
+def cut_short() -> xr.Dataset:
     """Train until Ctrl-C comes, as a fit that keeps the best so far."""
     import os
     import signal
@@ -102,6 +103,7 @@ def cut_short() -> None:
     study = deepbf.studies.load("data-3", num_obs=2)
     threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
     deepbf.fit(study.models, structure="exchangeable", steps=10**7, ensemble=1, progress=False)
+    return xr.Dataset()
 
 
 def test_unknown_names_and_scales_are_told_before_anything_runs(tmp_path: Path, use) -> None:
