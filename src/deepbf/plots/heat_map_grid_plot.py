@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patheffects import Normal, Stroke
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
@@ -20,8 +21,9 @@ from deepbf.plots.styles import BLACK, VERMILLION
 # Inches a panel, those of a colour bar and of a legend, and characters that fit above or beside a panel.
 PANEL_SIZE = (2.6, 2.45)
 BAR_WIDTH, LEGEND_HEIGHT = 1.5, 0.5
-PANEL_WIDTH = 26
-POINT_AREA = 0.6
+PANEL_WIDTH, BAR_LABEL = 26, 34
+# Small and faint, so that the map is seen through ten thousand of them.
+POINT_AREA = 1.0
 STAR_AREA = 170.0
 
 
@@ -78,7 +80,7 @@ def heat_map_grid(
         line[0].set_ylabel(f"{wrapped(title, PANEL_WIDTH)}\n\n{wrapped(row.labels[1], PANEL_WIDTH)}")
     for column, axes in zip(columns, panels[0], strict=True):
         axes.set_title(wrapped(column, PANEL_WIDTH), fontsize="medium")
-    handles = [Line2D([], [], color=BLACK, linewidth=2.8, label=AT_ONE)]
+    handles = [_line_at_one()]
     if any(np.size(row.points) for row in rows.values()):
         dot = Line2D([], [], color=VERMILLION, linestyle="none", marker="o", markersize=3, label="a simulated data set")
         handles.append(dot)
@@ -108,14 +110,18 @@ def _draw_row(row: HeatMapRow, panels: Sequence[Axes]) -> None:
         axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
         axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
     mesh, contours = drawn[0]
-    add_colour_bar(panels, mesh, contours, span, names, beyond=[log_bf for _, _, log_bf in checked])
+    planes = [plane for _, _, plane in checked]
+    bar = add_colour_bar(panels, mesh, contours, span, names, beyond=planes, label_width=BAR_LABEL)
+    bar.ax.yaxis.label.set_fontsize("small")
 
 
 def _draw_marks(axes: Axes, row: HeatMapRow) -> None:
     limits = axes.get_xlim(), axes.get_ylim()
     if np.size(row.points):
         points = _inside(row.points, *limits)
-        dots = axes.scatter(points[:, 0], points[:, 1], s=POINT_AREA, c=VERMILLION, alpha=0.5, linewidths=0, zorder=3)
+        dots = axes.scatter(
+            points[:, 0], points[:, 1], s=POINT_AREA, c=VERMILLION, alpha=0.25, linewidths=0, zorder=1.5
+        )
         dots.set_rasterized(True)
     for colour, places in row.stars.items():
         stars = _inside(places, *limits)
@@ -129,6 +135,12 @@ def _inside(points: ArrayLike, x_limits: tuple[float, float], y_limits: tuple[fl
     array = np.asarray(points, dtype=np.float64)
     low, high = np.transpose([x_limits, y_limits])
     return array[np.all((array >= low) & (array <= high), axis=1)]
+
+
+def _line_at_one() -> Line2D:
+    """Return what the legend shows for the thick contour, which is white on dark colours and black on light ones."""
+    edge = [Stroke(linewidth=4.4, foreground=BLACK), Normal()]
+    return Line2D([], [], color="white", linewidth=2.8, path_effects=edge, label=f"{AT_ONE} (white or black)")
 
 
 def _star(colour: str, words: str) -> Line2D:

@@ -9,13 +9,14 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
+from matplotlib.colorbar import Colorbar
 from matplotlib.colors import Normalize, SymLogNorm
 from matplotlib.contour import ContourSet
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
 from deepbf._checks import check_numeric_array, check_positive
-from deepbf.plots.axes import axes_or_new, wrapped
+from deepbf.plots.axes import AXIS_WIDTH, axes_or_new, wrapped
 from deepbf.plots.log_bf_axis import LINEAR_DECADES, LINEAR_PART, Span, log_bf_label, write_tick
 from deepbf.plots.styles import BLACK, GUIDE, SHADE
 
@@ -106,18 +107,20 @@ def add_colour_bar(
     names: Sequence[str],
     *,
     beyond: Sequence[NDArray[np.float64]],
-) -> None:
+    label_width: int = AXIS_WIDTH,
+) -> Colorbar:
     """Put one colour bar beside panels that share a span; its ends point on if a plane of `beyond` goes further."""
     pooled = np.concatenate([plane.ravel() for plane in beyond])
     ticks = span.locator() if span.is_far else None
     bar = panels[0].figure.colorbar(mesh, ax=list(panels), extend=_extend(pooled, span), ticks=ticks)
-    bar.set_label(log_bf_label(names, span=span))
+    bar.set_label(log_bf_label(names, span=span, width=label_width))
     if span.is_far:
         bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: write_tick(value)))
         bar.ax.minorticks_off()
     if contours is not None:
         # On the bar, too, the same lines mark the same values.
         bar.add_lines(contours, erase=True)
+    return bar
 
 
 def check_plane(

@@ -40,7 +40,7 @@ def errors_of(estimated: Floats, exact: Floats) -> Errors:
     return Errors(
         rmse=float(np.sqrt(np.mean(error**2))),
         largest=float(np.abs(error).max()),
-        spearman=float(spearmanr(estimated[finite], exact[finite]).statistic) if varies else float("nan"),
+        spearman=float(np.asarray(spearmanr(estimated[finite], exact[finite]))[0]) if varies else float("nan"),
         num_not_finite=int((~finite).sum()),
     )
 
