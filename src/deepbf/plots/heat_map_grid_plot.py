@@ -58,7 +58,11 @@ class HeatMapRow:
 
 
 def heat_map_grid(
-    rows: Mapping[str, HeatMapRow], figure: Figure | None = None, *, star_words: Mapping[str, str] | None = None
+    rows: Mapping[str, HeatMapRow],
+    figure: Figure | None = None,
+    *,
+    title: str = "",
+    star_words: Mapping[str, str] | None = None,
 ) -> Figure:
     """Return a figure with a row of heat maps for each entry, which share their colours and one colour bar.
 
@@ -68,6 +72,8 @@ def heat_map_grid(
         By what stands left of the row. All have the same panels.
     figure
         Where to draw; None for a new one.
+    title
+        What stands above everything.
     star_words
         What the stars of each colour are, for the legend.
     """
@@ -86,7 +92,16 @@ def heat_map_grid(
         handles.append(dot)
     for colour, words in (star_words or {}).items():
         handles.append(_star(colour, words))
-    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), frameon=False, fontsize="small")
+    figure.legend(
+        handles=handles,
+        # A title of the figure itself would stand where the legend does.
+        title=title or None,
+        title_fontsize="large",
+        loc="outside upper center",
+        ncols=len(handles),
+        frameon=False,
+        fontsize="small",
+    )
     return figure
 
 

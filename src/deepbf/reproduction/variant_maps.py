@@ -178,9 +178,7 @@ def draw_maps(results: Results, *, plane: str) -> Drawing:
         for variant, words in VARIANTS.items():
             maps = {name: np.asarray(answers[plane].sel(part=variant)) for name, answers in by_name.items()}
             rows[words] = HeatMapRow(values, values, maps, names)
-        figure = heat_map_grid(rows)
-        figure.suptitle(TITLES[study])
-        figures[figure_name(study)] = figure
+        figures[figure_name(study)] = heat_map_grid(rows, title=TITLES[study])
     text, numbers = tables(results)
     return Drawing(text, figures, numbers)
 
@@ -229,11 +227,16 @@ def scatter_grid(results: Results, study: str) -> Figure:
         top.set_title(wrapped(words, 30), fontsize="medium")
         bottom.set_xlabel("exact")
     figure.legend(
-        handles=_legend_handles(panels[0, 0]), loc="outside upper center", ncols=5, frameon=False, fontsize="small"
+        handles=_shared_handles(panels.ravel()),
+        title=f"{TITLES[study]}: log Bayes factors (natural log), {names[0]} over {names[1]}",
+        title_fontsize="large",
+        loc="outside upper center",
+        ncols=3,
+        frameon=False,
+        fontsize="small",
     )
     for axes in panels.ravel():
         axes.get_legend().remove()
-    figure.suptitle(f"{TITLES[study]}: log Bayes factors (natural log), {names[0]} over {names[1]}")
     return figure
 
 
@@ -290,10 +293,20 @@ def _draw_scatter(axes: Axes, results: xr.Dataset) -> None:
     axes.tick_params(labelsize="small")
 
 
-def _legend_handles(axes: Axes) -> list[Any]:
-    """Return what the legends of all panels share; how many points stand at an edge differs from panel to panel."""
-    handles, labels = axes.get_legend_handles_labels()
-    return [handle for handle, label in zip(handles, labels, strict=True) if not label.startswith("at the edge")]
+def _shared_handles(panels: Sequence[Axes]) -> list[Any]:
+    """Return every entry of the panels' legends once; how many points stand at the edge differs between panels."""
+    found: dict[str, Any] = {}
+    for axes in panels:
+        legend = axes.get_legend()
+        if legend is None:
+            continue
+        for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True):
+            words = text.get_text().replace("\n", " ")
+            words = "at the edge: beyond the axes" if words.startswith("at the edge") else words
+            if handle is not None:
+                handle.set_label(words)
+                found.setdefault(words, handle)
+    return list(found.values())
 
 
 TARGETS = (
