@@ -81,9 +81,9 @@ def heat_map_grid(
     if figure is None:
         figure = Figure(figsize=grid_size(len(rows), len(columns)), layout="constrained")
     panels = figure.subplots(len(rows), len(columns), squeeze=False)
-    for (title, row), line in zip(rows.items(), panels, strict=True):
+    for (name, row), line in zip(rows.items(), panels, strict=True):
         _draw_row(row, line)
-        line[0].set_ylabel(f"{wrapped(title, PANEL_WIDTH)}\n\n{wrapped(row.labels[1], PANEL_WIDTH)}")
+        line[0].set_ylabel(f"{wrapped(name, PANEL_WIDTH)}\n\n{wrapped(row.labels[1], PANEL_WIDTH)}")
     for column, axes in zip(columns, panels[0], strict=True):
         axes.set_title(wrapped(column, PANEL_WIDTH), fontsize="medium")
     handles = [_line_at_one()]

@@ -158,7 +158,8 @@ def _sentences(study: str, found: dict[str, Any], methods: Sequence[str]) -> str
     by_model = ", ".join(f"{share:.2%} of {name}" for name, share in found["share_outside_by_model"].items())
     lines = [
         f"{TITLES[study]}: of {found['num_datasets']:,} simulated data sets, {found['share_outside']:.2%} lie outside "
-        f"{low:g} to {high:g} ({by_model}); in the paper's figure {PAPER_SHARE_OUTSIDE[study]:.2%}."
+        f"{low:g} to {high:g} ({by_model}); in the paper's figure, whose ends are not "
+        f"stated, {PAPER_SHARE_OUTSIDE[study]:.2%}."
     ]
     for method in methods:
         lines.append(

@@ -227,7 +227,7 @@ def scatter_grid(results: Results, study: str) -> Figure:
         top.set_title(wrapped(words, 30), fontsize="medium")
         bottom.set_xlabel("exact")
     figure.legend(
-        handles=_shared_handles(panels.ravel()),
+        handles=_shared_handles(list(panels.ravel())),
         title=f"{TITLES[study]}: log Bayes factors (natural log), {names[0]} over {names[1]}",
         title_fontsize="large",
         loc="outside upper center",
