@@ -5,10 +5,18 @@ from __future__ import annotations
 import re
 
 from deepbf import _checks
-from deepbf.reproduction import large_samples, repeated_fits, scorecard, separability, size_figures
+from deepbf.reproduction import (
+    heat_maps,
+    large_samples,
+    repeated_fits,
+    scorecard,
+    separability,
+    size_figures,
+    variant_maps,
+)
 from deepbf.reproduction.target import Target
 
-_PARTS = (size_figures, large_samples, repeated_fits, separability, scorecard)
+_PARTS = (heat_maps, variant_maps, size_figures, large_samples, repeated_fits, separability, scorecard)
 
 
 def _place(target: Target) -> tuple[int, ...]:
