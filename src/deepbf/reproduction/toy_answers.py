@@ -78,7 +78,7 @@ SCALES = {
     ),
     "standard": Settings(
         fnn_steps=20_000,
-        deepset_steps=20_000,
+        deepset_steps=5_000,
         our_steps=10_000,
         our_range_steps=4_000,
         num_values=81,
