@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from deepbf import plots, studies
 from deepbf.evaluation.tail_areas import binomial_interval
-from deepbf.plots import Decay
+from deepbf.plots.decay_plot import Decay
 from deepbf.plots.num_obs_axis import show_num_obs
 from deepbf.plots.results import EXACT
 from deepbf.reproduction.line_fit import LineFit, fit_line
@@ -53,7 +53,8 @@ EXPECTED = {
         "Nested models. If rate 3 is true, the Bayes factor favours the unknown rate when the estimated rate is off by",
         "sqrt(log n + 3) standard errors or more, a probability of order (n log n)^-1/2. If the rate is unknown, the",
         "prior mass within as many standard errors of 3 is lost, which is of order (log n / n)^1/2. Both slopes go to",
-        "-1/2, the first from below and the second from above: at n = 100 they should be about -0.57 and -0.43.",
+        "-1/2, slowly: by the closed form, the first is -0.78 from n = 32 to 64, -0.58 from 512 to 1,024 and -0.54 at",
+        "16,384; the second -0.47, -0.45 and -0.46.",
         indent=2,
     ),
 }
@@ -234,31 +235,31 @@ def explanation(num_steps: int, num_datasets: int, num_obs: Any) -> str:
         "Slope: of the logarithm of the share of wrong decisions against log n, by weighted least squares, ± its",
         f"standard error, at n of {FIRST_FITTED} or more with at least {FEWEST_WRONG} wrong decisions. It is a power",
         "law if the priors put mass where the two models are as good as the same; were the models apart everywhere,",
-        "the share would fall exponentially, a line against n. The smaller misfit says which it is.",
+        "the share would fall exponentially, a line against n. The smaller misfit, to the exact decisions, says which",
+        "it is.",
     )
     return f"{paragraph(*asked)}\n{paragraph(*slopes)}"
 
 
 def written_study(study: str, result: xr.Dataset, shares: Mapping[str, Mapping[str, WrongShares]]) -> str:
-    """Return the tables of one study."""
-    lines = [str(result.attrs["title"]), "", "  right decisions"]
-    heads = [f"if {group} is true" if group != BOTH else "both together" for group in shares]
-    lines.append(f"  {'':>6}" + "".join(f"  {head:^33}" for head in heads))
-    lines.append(f"  {'n':>6}" + f"  {f'{OURS} (95% interval)':>23}{EXACT:>10}" * len(shares))
-    for place, number in enumerate(result["num_obs"].values):
-        lines.append(f"  {number:>6}" + "".join(f"  {cells(by_name, place):>33}" for by_name in shares.values()))
+    """Return the tables of one study, and what is known of its slopes."""
+    heads = {group: "both together" if group == BOTH else f"if {group} is true" for group in shares}
+    width = max(33, *map(len, heads.values()))
     differing = result["differing"].sum("model").values / (2 * int(result.attrs["num_datasets"]))
-    lines += ["", "  decisions that differ from the exact ones: "
-              + ", ".join(f"{share:.2%}" for share in differing) + " (in the order of n)"]  # fmt: skip
+    lines = [str(result.attrs["title"]), "", "  right decisions, and decisions that differ from the exact ones"]
+    lines.append(f"  {'':>6}" + "".join(f"  {head:>{width}}" for head in heads.values()))
+    lines.append(f"  {'n':>6}" + f"  {f'{OURS} (95% interval){EXACT:>10}':>{width}}" * len(shares) + f"{'differ':>9}")
+    for place, number in enumerate(result["num_obs"].values):
+        row = "".join(f"  {cells(by_name, place):>{width}}" for by_name in shares.values())
+        lines.append(f"  {number:>6}{row}{differing[place]:>9.2%}")
     lines += [
         "",
-        f"  {'wrong decisions, slopes':<34}{OURS:>16}{EXACT:>16}   misfit of the exact ones: power law, exponential",
+        f"  {'slopes of wrong decisions':<{width}}{OURS:>15}{EXACT:>15}   misfit of a power law, an exponential",
     ]
-    for group, head in zip(shares, heads, strict=True):
-        lines.append(f"  {head:<34}" + "".join(f"{slope_in_words(shares[group][name]):>16}" for name in (OURS, EXACT))
-                     + f"   {misfits_in_words(shares[group][EXACT])}")  # fmt: skip
-    lines += ["", EXPECTED[study]]
-    return "\n".join(lines)
+    for group, by_name in shares.items():
+        slopes = "".join(f"{slope_in_words(by_name[name]):>15}" for name in (OURS, EXACT))
+        lines.append(f"  {heads[group]:<{width}}{slopes}   {misfits_in_words(by_name[EXACT])}")
+    return "\n".join([*lines, "", EXPECTED[study]])
 
 
 def cells(by_name: Mapping[str, WrongShares], place: int) -> str:
@@ -293,7 +294,8 @@ def right_figure(shares: Mapping[str, Mapping[str, Mapping[str, WrongShares]]], 
             show_num_obs(axes, [int(n) for n in next(iter(by_name.values())).num_obs])
             axes.tick_params(labelsize="small")
             axes.set_title(
-                f"{titles[study]}: " + (f"{group} is true" if group != BOTH else "both models"), fontsize="medium"
+                f"{titles[study]}: " + (f"{group} is true" if group != BOTH else "both models together"),
+                fontsize="medium",
             )
         row[0].set_ylabel("share of right decisions")
     figure.legend(handles=handles, loc="outside upper center", ncols=2, frameon=False)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SEED = 1
 IN_WORDS = {EXACT: "exact posterior", FLOW: "flow", GAN: "GAN"}
-# By model that predicts, by sampler, by data source.
+# By model that predicts, by sampler, by data source. Models without parameters have the exact one alone.
 Panels = dict[str, dict[str, dict[str, ZValues]]]
 
 
@@ -91,17 +91,16 @@ def plan(scale: str, *, names: tuple[str, ...]) -> Plan:
     steps: dict[tuple[str, int, str], Step] = {}
     for name in names:
         study = studies.load(name, num_obs=NUM_OBS)
-        samplers = [EXACT, *(chosen.num_steps if name in chosen.trained else ())]
+        trained = chosen.num_steps if name in chosen.trained else {}
         for model, one in enumerate(study.models):
-            for sampler in samplers:
-                # Without parameters, every sampler is the exact one, and the step is the same.
-                kind = EXACT if one.prior is None else sampler
+            # Without parameters there is nothing to train.
+            for sampler in [EXACT, *(() if one.prior is None else trained)]:
                 settings: dict[str, Any] = {
                     "study": name,
                     "num_obs": NUM_OBS,
                     "model": model,
-                    "sampler": kind,
-                    "num_steps": chosen.num_steps.get(kind),
+                    "sampler": sampler,
+                    "num_steps": trained.get(sampler),
                     "num_replicates": chosen.num_replicates,
                     "seed": SEED,
                 }
@@ -161,19 +160,24 @@ def explanation(num_replicates: int) -> str:
 
 def written_study(title: str, panels: Panels) -> str:
     """Return the table of one study, samplers side by side, and whether it agrees with the paper."""
-    samplers = list(next(iter(panels.values())))
+    samplers = samplers_of(panels)
     widest = max(len(name) for by_sampler in panels.values() for name in [*panels, *next(iter(by_sampler.values()))])
     heads = f"{'data':<{widest}}  {'predictions':<{widest}}"
     lines = [title, "", f"  {'':<{2 * widest + 2}}" + "".join(f"   {IN_WORDS[name]:^26}" for name in samplers)]
     lines += [f"  {heads}" + f"   {'2.5%':>6}{'mean':>7}{'97.5%':>7} {'1/2?':>5}" * len(samplers)]
     for source in next(iter(next(iter(panels.values())).values())):
         for model, by_sampler in panels.items():
-            cells = "".join(f"   {cells_of(by_sampler[name][source])}" for name in samplers)
+            cells = "".join(f"   {cells_of(by_sampler.get(name, by_sampler[EXACT])[source])}" for name in samplers)
             lines.append(f"  {source:<{widest}}  {model:<{widest}}{cells}")
     lines.append("")
     for name in samplers:
         lines.append(paragraph(f"{IN_WORDS[name][0].upper()}{IN_WORDS[name][1:]}:", finding(panels, name), indent=2))
     return "\n".join(lines)
+
+
+def samplers_of(panels: Panels) -> list[str]:
+    """Return all samplers that any of the models has."""
+    return list(dict.fromkeys(sampler for by_sampler in panels.values() for sampler in by_sampler))
 
 
 def cells_of(values: ZValues) -> str:
@@ -186,34 +190,34 @@ def finding(panels: Panels, sampler: str) -> str:
     """Return in how many cases of each kind 1/2 lies inside, and whether the paper says so too."""
     kinds: dict[str, list[bool]] = {"same": [], "other": [], "outliers": []}
     for model, by_sampler in panels.items():
-        for source, values in by_sampler[sampler].items():
+        for source, values in by_sampler.get(sampler, by_sampler[EXACT]).items():
             kind = "same" if source == model else "other" if source in panels else "outliers"
             kinds[kind].append(values.covers_half)
     same, other, outliers = kinds.values()
     agrees = "as in the paper" if all(same) and not any(outliers) else "unlike the paper"
-    return (
-        f"1/2 lies inside for {sum(same)} of {len(same)} models at their own data and {sum(outliers)} of {len(outliers)} "
-        f"at outliers, {agrees}; for {sum(other)} of {len(other)} at the other model's data (the paper: barely, in all)."
-    )
+    own = f"1/2 lies inside for {sum(same)} of {len(same)} models at their own data"
+    far = f"{sum(outliers)} of {len(outliers)} at outliers"
+    others = f"for {sum(other)} of {len(other)} at the other model's data (the paper: barely, in all)"
+    return f"{own} and {far}, {agrees}; {others}."
 
 
 def figure_of(panels: Panels) -> Figure:
     """Return the panels of one study: a row for each model and sampler, a column for each data source."""
     from matplotlib.figure import Figure
 
-    rows = {
-        f"{model}, {IN_WORDS[sampler]}": {f"data: {source}": values for source, values in by_source.items()}
-        for model, by_sampler in panels.items()
-        for sampler, by_source in by_sampler.items()
-    }
+    rows, models = {}, []
+    for model, by_sampler in panels.items():
+        for sampler, by_source in by_sampler.items():
+            label = f"{model}, {IN_WORDS[sampler]}" if len(by_sampler) > 1 else model
+            rows[label] = {f"data: {source}": values for source, values in by_source.items()}
+            models.append(model)
     num_columns = len(next(iter(rows.values())))
     size = (PANEL_SIZE[0] * num_columns + 0.6, PANEL_SIZE[1] * len(rows) + 0.6)
     figure = plots.z_values_grid(rows, Figure(figsize=size, layout="constrained"))
-    num_samplers = len(next(iter(panels.values())))
-    grid = np.array(figure.axes).reshape(len(panels), num_samplers, num_columns)
+    grid = np.array(figure.axes).reshape(len(rows), num_columns)
     # The same model at the same data on the same scale, so that samplers can be compared by eye.
-    for of_model in grid:
-        for same in of_model.T:
+    for model in panels:
+        for same in grid[np.array(models) == model].T:
             ends = [axes.get_xlim() for axes in same]
             for axes in same:
                 axes.set_xlim(min(low for low, _ in ends), max(high for _, high in ends))
