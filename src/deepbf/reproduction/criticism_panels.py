@@ -151,8 +151,8 @@ def explanation(num_replicates: int) -> str:
         "parameters from the prior: what the other model makes of it depends on that draw.",
     )
     found = (
-        "The paper: predictions of the model that made the data have Z about 1/2; those of the other model barely",
-        "include 1/2 between the 2.5% and the 97.5% quantile; for outliers Z is far from 1/2, whichever model",
+        "The paper, on Data 1: predictions of the model that made the data have Z about 1/2; those of the other model",
+        "barely include 1/2 between the 2.5% and the 97.5% quantile; for outliers Z is far from 1/2, whichever model",
         "predicts.",
     )
     return f"{paragraph(*shown)}\n{paragraph(*found)}"
@@ -197,7 +197,7 @@ def finding(panels: Panels, sampler: str) -> str:
     agrees = "as in the paper" if all(same) and not any(outliers) else "unlike the paper"
     own = f"1/2 lies inside for {sum(same)} of {len(same)} models at their own data"
     far = f"{sum(outliers)} of {len(outliers)} at outliers"
-    others = f"for {sum(other)} of {len(other)} at the other model's data (the paper: barely, in all)"
+    others = f"for {sum(other)} of {len(other)} at the other model's data (the paper, on Data 1: barely, in both)"
     return f"{own} and {far}, {agrees}; {others}."
 
 
