@@ -71,7 +71,7 @@ class Settings:
 
 
 SCALES = {
-    "quick": Settings(("data-3",), (1, 2, 3, 4, 5, 6, 7), 400, 4000),
+    "quick": Settings(("data-3",), (1, 2, 3, 4, 5, 6), 300, 4000),
     "standard": Settings(STUDIES, tuple(range(1, 11)), 4000, 10_000),
     "paper": Settings(STUDIES, tuple(range(1, 11)), 100_000, 20_000),
 }

@@ -38,7 +38,7 @@ class Settings:
 
 SCALES = {
     # A sampler takes ten seconds to compile: here only that of the one study with a single posterior is trained.
-    "quick": Settings(600, {FLOW: 1000}, ("data-3",)),
+    "quick": Settings(600, {FLOW: 600}, ("data-3",)),
     "standard": Settings(3000, {FLOW: 20_000, GAN: 20_000}),
     "paper": Settings(3000, {FLOW: 100_000, GAN: 400_000}),
 }
