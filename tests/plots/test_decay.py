@@ -5,7 +5,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from deepbf import plots
-from deepbf.plots.decay_plot import Decay
+from deepbf.plots import Decay
 from tests.plots.reading import legend_texts, render
 
 X = np.array([2.0, 4.0, 8.0])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from deepbf import plots, studies
 from deepbf.evaluation.tail_areas import binomial_interval
-from deepbf.plots.decay_plot import Decay
+from deepbf.plots import Decay
 from deepbf.plots.num_obs_axis import show_num_obs
 from deepbf.plots.results import EXACT
 from deepbf.reproduction.line_fit import LineFit, fit_line

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from deepbf import plots, studies
-from deepbf.plots.decay_plot import Decay
+from deepbf.plots import Decay
 from deepbf.reproduction.line_fit import LineFit, fit_line
 from deepbf.reproduction.methods import FNN, OURS, TRAININGS, train
 from deepbf.reproduction.prose import paragraph
