@@ -16,50 +16,30 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import deepbf
 from deepbf.criticism import PredictiveSource, ZValues, leave_one_out, z_values
+from deepbf.reproduction.criticism_cases import NUM_OBS, OUTLIERS, SAMPLERS, observed_data, posterior_of
 
-# The paper's outliers, as one value of all entries.
-OUTLIERS = {"data-1-i": 18.0, "data-1-ii": 18.0, "data-2": 10.0, "data-3": 2.5}
-NUM_OBS = 128
 NUM_REPLICATES = 3000
 NUM_DATASETS, NUM_REPLICATES_EACH = 100, 300
-OBSERVED_SEED, MORE_SEED = 1_000_003, 2_000_003
+MORE_SEED = 2_000_003
 RESULTS = Path(__file__).parent / "results"
 
 
 def samplers_of(study: Any, options: argparse.Namespace) -> tuple[PredictiveSource, ...]:
-    if options.sampler == "exact":
-        return study.exact_posteriors
-    fit_posterior: Any = deepbf.fit_posterior  # pyright: ignore[reportAttributeAccessIssue]
-
-    def sampler_of(model: deepbf.Model, exact: PredictiveSource) -> PredictiveSource:
-        # A model without parameters has nothing to learn: its predictions are its simulations.
-        if model.prior is None:
-            return exact
-        return fit_posterior(
-            model,
-            structure="exchangeable",
-            # Leaving one out needs the posterior at one observation fewer too.
-            num_obs=(NUM_OBS - 1, NUM_OBS) if options.leave_one_out else None,
-            method=options.sampler,
-            seconds=options.seconds,
-            seed=options.seed,
-            progress=False,
-        )
-
-    return tuple(sampler_of(*pair) for pair in zip(study.models, study.exact_posteriors, strict=True))
+    # Leaving one out needs the posterior at one observation fewer too.
+    num_obs = (NUM_OBS - 1, NUM_OBS) if options.leave_one_out else None
+    return tuple(
+        posterior_of(study, model, options.sampler, num_obs=num_obs, seconds=options.seconds, seed=options.seed)
+        for model in range(len(study.models))
+    )
 
 
 def sources_of(study: Any) -> Iterator[tuple[str, Any, Any]]:
     """Yield the name of each data source, one data set of it, and further ones."""
-    for model in study.models:
-        observed = model.simulate(1, OBSERVED_SEED).data[0]
-        yield model.name, observed, model.simulate(NUM_DATASETS, MORE_SEED).data
-    value = OUTLIERS[study.name]
-    yield f"outliers, all {value:g}", np.full(study.num_obs, value), None
+    more = {model.name: model.simulate(NUM_DATASETS, MORE_SEED).data for model in study.models}
+    for source, observed in observed_data(study).items():
+        yield source, observed, more.get(source)
 
 
 def row_of(sampler: PredictiveSource, observed: Any, more: Any, options: argparse.Namespace) -> tuple[ZValues, Any]:
@@ -109,7 +89,7 @@ def targets_of(results: list[dict[str, Any]]) -> dict[str, bool]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("studies", nargs="*", help=f"of {', '.join(OUTLIERS)}; all by default")
-    parser.add_argument("--sampler", choices=("exact", "flow", "gan"), default="exact")
+    parser.add_argument("--sampler", choices=SAMPLERS, default="exact")
     parser.add_argument("--seconds", type=float, default=60.0, help="training of a learned posterior, a model")
     parser.add_argument("--leave-one-out", action=argparse.BooleanOptionalAction, default=None)
     parser.add_argument("--seed", type=int, default=1)

@@ -64,8 +64,18 @@ ON_EVALUATIONS = {
 
 
 def test_every_plot_is_here() -> None:
-    # Those of a design, a path and a curve read other results, a grid makes a figure; they have tests of their own.
-    others = {"design", "pairs", "path", "sensitivity", "z_values_grid", "heat_map_grid", "HeatMapRow"}
+    # Those of a design, a path and curves read other results, a grid makes a figure; they have tests of their own.
+    others = {
+        "design",
+        "pairs",
+        "path",
+        "sensitivity",
+        "z_values_grid",
+        "heat_map_grid",
+        "HeatMapRow",
+        "decay",
+        "Decay",
+    }
     assert set(PLOTS) | others == set(plots.__all__)
 
 

@@ -4,6 +4,7 @@ Legends stand beside the axes, where they hide no data: make figures of your own
 leaves room for them.
 """
 
+from deepbf.plots.decay_plot import Decay, decay
 from deepbf.plots.density_plot import densities
 from deepbf.plots.design_plot import design
 from deepbf.plots.heat_map_grid_plot import HeatMapRow, heat_map_grid
@@ -20,7 +21,9 @@ from deepbf.plots.sensitivity_plot import sensitivity
 from deepbf.plots.z_values_plot import z_values, z_values_grid
 
 __all__ = [
+    "Decay",
     "HeatMapRow",
+    "decay",
     "densities",
     "design",
     "heat_map",

@@ -36,7 +36,7 @@ def values_by_estimator(
     return values
 
 
-def side_by_side(num_obs: Sequence[int], place: int, num_lines: int) -> NDArray[np.float64]:
+def side_by_side(num_obs: Sequence[float], place: int, num_lines: int) -> NDArray[np.float64]:
     """Return the numbers of observations, shifted a little for the estimator at `place`."""
     gap = float(np.min(np.diff(np.log2(num_obs)), initial=1.0))
     step = min(STEP, SHARE * gap / num_lines)

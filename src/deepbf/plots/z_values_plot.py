@@ -22,6 +22,7 @@ MARGIN = 0.06
 # Inches a panel of a grid, and characters that fit above or beside it.
 PANEL_SIZE = (2.7, 2.0)
 PANEL_WIDTH = 26
+ROW_WIDTH = 24
 
 
 class ZValues(Protocol):
@@ -91,7 +92,7 @@ def z_values_grid(rows: Mapping[str, Mapping[str, ZValues]], figure: Figure | No
             axes.tick_params(labelsize="small")
             axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
             axes.set_yticks([])
-        row[0].set_ylabel(wrapped(f"predictions of {model}", PANEL_WIDTH), fontsize="medium")
+        row[0].set_ylabel(wrapped(f"predictions of {model}", ROW_WIDTH), fontsize="small")
     for column, axes in zip(columns, panels[0], strict=True):
         axes.set_title(wrapped(column, PANEL_WIDTH), fontsize="medium")
     figure.supxlabel("Z, mean probability of being observed, at predictions", fontsize="medium")

@@ -30,8 +30,21 @@ TRAININGS = {
 }
 
 
-def train(models: Sequence[Model], structure: str, method: str, num_steps: int, seed: int) -> BayesFactor:
-    """Return the estimator that `method` trains in so many steps, each with fresh simulations."""
+def train(
+    models: Sequence[Model],
+    structure: str,
+    method: str,
+    num_steps: int | None,
+    seed: int,
+    *,
+    num_simulations: int | None = None,
+    num_obs: tuple[int, int] | None = None,
+) -> BayesFactor:
+    """Return the estimator that `method` trains in so many steps, each with fresh simulations.
+
+    With `num_simulations`, and no number of steps, on a table of so many simulations, which is used again and again.
+    With `num_obs`, for every number of observations in that range.
+    """
     how = TRAININGS[method]
     return fit(
         models,
@@ -40,6 +53,8 @@ def train(models: Sequence[Model], structure: str, method: str, num_steps: int, 
         schedule=how.schedule,
         ensemble=how.ensemble,
         steps=num_steps,
+        num_simulations=num_simulations,
+        num_obs=num_obs,
         seed=seed,
         progress=False,
     )
