@@ -6,6 +6,9 @@ import re
 
 from deepbf import _checks
 from deepbf.reproduction import (
+    consistency_decisions,
+    consistency_simulations,
+    criticism_panels,
     heat_maps,
     large_samples,
     repeated_fits,
@@ -16,7 +19,18 @@ from deepbf.reproduction import (
 )
 from deepbf.reproduction.target import Target
 
-_PARTS = (heat_maps, variant_maps, size_figures, large_samples, repeated_fits, separability, scorecard)
+_PARTS = (
+    heat_maps,
+    variant_maps,
+    size_figures,
+    large_samples,
+    repeated_fits,
+    separability,
+    criticism_panels,
+    scorecard,
+    consistency_simulations,
+    consistency_decisions,
+)
 
 
 def _place(target: Target) -> tuple[int, ...]:
