@@ -50,8 +50,8 @@ LOG_MIDDLE = math.log(1e3)
 
 def draw_table(results: Results) -> Drawing:
     """Return Bayes factors and surprise at the observed data and at the paper's Bayes factor, and methods' errors."""
-    rows = [_row(results, method) for method in (*METHODS, EXACT)]
-    at_paper = [_tails_at(results, method, math.log(PAPER_BF)) for method in (*METHODS, EXACT)]
+    rows = [row_of(results, method) for method in (*METHODS, EXACT)]
+    at_paper = [tails_at(results, method, math.log(PAPER_BF)) for method in (*METHODS, EXACT)]
     accuracy = [_accuracy(results, method) for method in METHODS if method not in INTRINSIC]
     source = _source(results)
     text = "\n\n".join(
@@ -104,7 +104,7 @@ def draw_figure_s30(results: Results) -> Drawing:
     """Return scatter plots of every two methods."""
     evaluation = results["evaluation"]
     figure = plots.pairs(evaluation, (EXACT, OUR_SUM, PAPER_FULL, ABC_SUM, PAPER_ARITHMETIC, PAPER_GEOMETRIC))
-    figure.suptitle("Log Bayes factors of data simulated from both trees, method against method")
+    figure.suptitle(f"Method against method, at data SIMULATED from both trees\n{_heading(results)}", fontsize="medium")
     return Drawing(_told(results), {"": figure}, _figure_numbers(results))
 
 
@@ -156,7 +156,7 @@ def _log_bfs(results: Results, method: str) -> list[NDArray[np.float64]]:
     return list(results[(method, 0)]["log_bf"].values)
 
 
-def _row(results: Results, method: str) -> dict[str, Any]:
+def row_of(results: Results, method: str) -> dict[str, Any]:
     """Return what a method says of the observed data; None where it has nothing to say."""
     repeats = observed_repeats(results, method)
     repeats = repeats[np.isfinite(repeats)]
@@ -177,7 +177,8 @@ def _row(results: Results, method: str) -> dict[str, Any]:
     }
 
 
-def _tails_at(results: Results, method: str, log_bf: float) -> dict[str, Any]:
+def tails_at(results: Results, method: str, log_bf: float) -> dict[str, Any]:
+    """Return a method's tail areas at a given log Bayes factor."""
     return {"method": method, **_tails(log_bf, _log_bfs(results, method))}
 
 
