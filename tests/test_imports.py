@@ -12,7 +12,7 @@ PACKAGE = ROOT / "src" / "deepbf"
 
 # A room is a module or a folder directly inside src/deepbf; beside it stand the rooms it may import.
 # A room may always import itself.  "__init__" is the package's own front door, `import deepbf`.
-FLOOR = {"_checks", "_files", "_jeffreys", "_lazy", "_mixed", "_numerics", "_version"}
+FLOOR = {"_checks", "_files", "_jeffreys", "_lazy", "_mixed", "_numerics", "_rows", "_version"}
 LEARNING = {"networks", "losses", "standardise"}
 ESTIMATION = FLOOR | LEARNING | {"models", "simulation", "training", "answer", "estimator"}
 RESULTS = {"evaluation", "evaluating", "plots"}
@@ -26,6 +26,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_jeffreys": set(),
     "_lazy": set(),
     "_mixed": set(),
+    "_rows": set(),
     "models": FLOOR,
     "simulation": FLOOR | {"models"},
     "networks": FLOOR,

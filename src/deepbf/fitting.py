@@ -80,9 +80,9 @@ def fit(
         the best start: another mixture aims at the same Bayes factors, and moves the effort to where its posterior
         probabilities are in doubt.
     network
-        "auto" for the structure's default, or a name: "mlp", "fnn", "bnn" for vectors; "deepset", "deepset2" for
-        exchangeable observations, "set-attention" for those that interact; "deepset" for nested ones; "summary", "conv"
-        for series.
+        "auto" for the structure's default, or a name: "gated", "mlp", "fnn", "bnn" for vectors; "deepset", "deepset2"
+        for exchangeable observations, "set-attention" for those that interact; "deepset" for nested ones; "summary",
+        "conv" for series.
     loss
         "cross_entropy"; an f-divergence (Remark 1), "kl", "reverse_kl", "jensen_shannon", "squared_hellinger" or
         "pearson"; or one of Evidence Networks, "exponential" or "leaky_pop". All aim at the same Bayes factors.

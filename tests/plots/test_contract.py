@@ -43,6 +43,8 @@ PLOTS: dict[str, Draw] = {
     "densities": lambda names=(FIRST, SECOND), ax=None: plots.densities(results(names=names), observed=1.0, ax=ax),
     "heat_map": draw_heat_map,
     "roc": lambda names=(FIRST, SECOND), ax=None: plots.roc(results(names=names), ax),
+    "priors": lambda names=(FIRST, SECOND), ax=None: plots.priors(results(names=names), ax),
+    "repeated_roc": lambda names=(FIRST, SECOND), ax=None: plots.repeated_roc(results(names=names), "again", ax),
     "reliability": lambda names=(FIRST, SECOND), ax=None: plots.reliability(results(names=names), ax),
     "metric_against_num_obs": lambda names=(FIRST, SECOND), ax=None: plots.metric_against_num_obs(
         over_num_obs(names=names), group=names[0], ax=ax

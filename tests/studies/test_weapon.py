@@ -72,7 +72,7 @@ def test_simulators_follow_the_probabilities(tree: str) -> None:
     params = np.tile(POINT, (4000, 1))
     rng = np.random.default_rng(3)
     sums = trees.simulate_sum(rng, params, tree=tree, num_trials=72)
-    full = trees.simulate_full(rng, params, tree=tree, num_people=2, num_trials=36)
+    full = trees.simulate_full(rng, params, tree=tree, num_obs=2, num_trials=36)
     assert sums.shape == (4000, 12)
     assert full.shape == (4000, 2, 6)
     np.testing.assert_array_equal(sums[:, :6] + sums[:, 6:], 72)

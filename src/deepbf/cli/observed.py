@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from deepbf._rows import numbers_in, read_rows
 
 if TYPE_CHECKING:
     from deepbf.estimator import BayesFactor
@@ -90,42 +91,6 @@ def read_observed(path: Path, data_shape: tuple[int, ...], *, any_num_obs: bool 
 def read_csv(path: Path) -> NDArray[np.float64]:
     """Return the numbers in a text file, shape (rows, columns); commas, semicolons, tabs or spaces between them."""
     return np.array([numbers_in(path, number, row) for number, row in enumerate(read_rows(path), start=1)])
-
-
-def read_rows(path: Path) -> list[list[str]]:
-    """Return the cells of a text file below its header, if it has one, in equally long rows."""
-    lines = [line for line in path.read_text().splitlines() if line.strip()]
-    if not lines:
-        raise ValueError(f"{path} is empty. Pass a file with one observation a row.")
-    delimiter = next((mark for mark in ",;\t" if mark in lines[0]), " ")
-    rows = [[cell for cell in row if cell.strip()] for row in csv.reader(lines, delimiter=delimiter)]
-    # The last cell, since a first one may name a group.
-    if not _is_number(rows[0][-1]):
-        rows = rows[1:]
-    if not rows:
-        raise ValueError(f"{path} has a header and no numbers. Pass a file with one observation a row.")
-    for number, row in enumerate(rows, start=1):
-        if len(row) != len(rows[0]):
-            raise ValueError(
-                f"{path}, data row {number} has {len(row)} values, the first {len(rows[0])}. Make rows equally long."
-            )
-    return rows
-
-
-def numbers_in(path: Path, number: int, cells: list[str]) -> list[float]:
-    """Return the cells of a row as numbers."""
-    for cell in cells:
-        if not _is_number(cell):
-            raise ValueError(f"{path}, data row {number}: {cell!r} is not a number. Remove or replace it.")
-    return [float(cell) for cell in cells]
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _wanted(data_shape: tuple[int, ...]) -> str:

@@ -37,13 +37,14 @@ from deepbf.networks import (
     linked,
     network_kind,
 )
+from deepbf.networks.count_logs import CountLogs
 from deepbf.networks.ensemble import blank_ensemble
 from deepbf.networks.group_summary import GroupSummary
 from deepbf.networks.histogram import SoftHistogram
 from deepbf.networks.mixed import MixedSummary
 from deepbf.networks.multiscale import MultiScale
 from deepbf.networks.nested_summary import NestedSummary
-from deepbf.networks.preparation import ScaledVector, SquashedSet, SquashedVector
+from deepbf.networks.preparation import CountedVector, ScaledVector, SquashedSet, SquashedVector
 from deepbf.networks.series_summary import SeriesFeatures, SeriesSummary
 from deepbf.networks.set_attention import SummaryAndObservations
 from deepbf.networks.set_summary import SetSummary
@@ -60,6 +61,8 @@ PARTS: dict[str, type[eqx.Module]] = {
         SquashedVector,
         SquashedSet,
         ScaledVector,
+        CountedVector,
+        CountLogs,
         SetSummary,
         SummaryAndObservations,
         NestedSummary,

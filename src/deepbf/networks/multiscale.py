@@ -28,13 +28,16 @@ class MultiScale(eqx.Module):
     num_linear: int = eqx.field(static=True)
 
     @classmethod
-    def fit(cls, features: Sequence[NDArray[np.float32]], *, smallest_spread: float) -> MultiScale:
+    def fit(
+        cls, features: Sequence[NDArray[np.float32]], *, smallest_spread: float, most_per_model: int = MOST_PER_MODEL
+    ) -> MultiScale:
         """Return the maps for features like these, one array (data sets, features) a model.
 
-        Directions whose spread is below `smallest_spread` of the widest are left out.
+        Directions whose spread is below `smallest_spread` of the widest are left out, and of a model's own all but the
+        widest `most_per_model`.
         """
         pooled = whitening(np.concatenate(features), smallest_spread)
-        own = [whitening(model_features, smallest_spread, MOST_PER_MODEL) for model_features in features]
+        own = [whitening(model_features, smallest_spread, most_per_model) for model_features in features]
         matrix = np.concatenate([pooled[1], *(matrix for _, matrix in own)], axis=1)
         offset = np.concatenate([pooled[0] @ pooled[1], *(mean @ matrix for mean, matrix in own)])
         return cls(jnp.asarray(offset, jnp.float32), jnp.asarray(matrix, jnp.float32), pooled[1].shape[1])

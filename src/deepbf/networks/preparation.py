@@ -6,10 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
 from deepbf.networks.base import AbstractPreparation, InputLayout
+from deepbf.networks.count_logs import CountLogs
 from deepbf.networks.multiscale import MultiScale
 from deepbf.networks.squash import squash
 
@@ -65,11 +67,41 @@ class ScaledVector(AbstractPreparation):
         return InputLayout(num_linear=self.scales.num_linear, num_summary=self.scales.num_columns)
 
 
+class CountedVector(AbstractPreparation):
+    """Values squashed, and counts by their logarithms too; then decorrelated at several scales."""
+
+    logs: CountLogs
+    scales: MultiScale
+
+    @classmethod
+    def fit(cls, pilot: Pilot) -> CountedVector:
+        flat = [data.reshape(len(data), -1) for data in pilot]
+        logs = CountLogs.fit(flat)
+        features = [np.concatenate([np.arcsinh(data), np.asarray(logs(jnp.asarray(data)))], axis=1) for data in flat]
+        # A model that ties its columns to each other shows in the directions along which it hardly varies.
+        return cls(logs, MultiScale.fit(features, smallest_spread=1e-4, most_per_model=MOST_OWN_DIRECTIONS))
+
+    def __call__(self, data: jax.Array) -> jax.Array:
+        flat = data.reshape(data.shape[0], -1)
+        return self.scales(jnp.concatenate([squash(flat), self.logs(flat)], axis=1))
+
+    def layout(self, data_shape: tuple[int, ...]) -> InputLayout:
+        return InputLayout(num_linear=self.scales.num_linear, num_summary=self.scales.num_columns)
+
+
+# Enough for all directions of a few dozen columns; of more, the widest have to do.
+MOST_OWN_DIRECTIONS = 64
 # Decorrelating costs the cube of the width, and with more columns than pilot data sets it would be noise.
 WIDEST_DECORRELATED = 512
 
 
 def prepare_vector(pilot: Pilot) -> AbstractPreparation:
     """Return the default preparation of vectors: decorrelated, unless they are too wide for that."""
+    width = math.prod(pilot[0].shape[1:])
+    return CountedVector.fit(pilot) if width <= WIDEST_DECORRELATED else SquashedVector.fit(pilot)
+
+
+def prepare_plain_vector(pilot: Pilot) -> AbstractPreparation:
+    """Return the same without logarithms of counts, as "mlp" has it."""
     width = math.prod(pilot[0].shape[1:])
     return ScaledVector.fit(pilot) if width <= WIDEST_DECORRELATED else SquashedVector.fit(pilot)

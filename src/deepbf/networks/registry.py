@@ -11,13 +11,19 @@ from deepbf._mixed import MixedForm
 from deepbf.networks.base import AbstractNetwork
 from deepbf.networks.mixed import MixedHead, MixedSummary
 from deepbf.networks.nested_summary import NestedSummary
-from deepbf.networks.preparation import FitPreparation, SquashedSet, SquashedVector, prepare_vector
+from deepbf.networks.preparation import (
+    FitPreparation,
+    SquashedSet,
+    SquashedVector,
+    prepare_plain_vector,
+    prepare_vector,
+)
 from deepbf.networks.series import ConvSeries, SummarySeries
 from deepbf.networks.series_summary import SeriesSummary
 from deepbf.networks.set_attention import SetAttention, SummaryAndObservations
 from deepbf.networks.set_summary import SetSummary
 from deepbf.networks.sets import DeepSet, DeepSet2
-from deepbf.networks.vector import BNN, FNN, ScaledMLP
+from deepbf.networks.vector import BNN, FNN, GatedMLP, ScaledMLP
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,8 @@ OBSERVATION_AXES = {"vector": 0, "exchangeable": 1, "series": 1, "nested": 2}
 # The first of each structure is its default.
 NETWORKS: dict[str, dict[str, NetworkKind]] = {
     "vector": {
-        "mlp": NetworkKind(prepare_vector, ScaledMLP, peak_rate=5e-3),
+        "gated": NetworkKind(prepare_vector, GatedMLP, peak_rate=2e-3),
+        "mlp": NetworkKind(prepare_plain_vector, ScaledMLP, peak_rate=5e-3),
         "fnn": NetworkKind(SquashedVector.fit, FNN, peak_rate=2e-3),
         "bnn": NetworkKind(SquashedVector.fit, BNN, peak_rate=5e-3),
     },

@@ -78,8 +78,11 @@ class BNN(AbstractNetwork):
         return eqx.tree_at(lambda network: network.norms, self, settled)
 
 
+STRAIGHT_SCALE = 3.0
+
+
 class ScaledMLP(HeadAlone):
-    """The default for vectors: the shared head on values decorrelated at several scales."""
+    """The shared head on values decorrelated at several scales."""
 
     def __init__(self, layout: InputLayout, num_models: int, *, key: jax.Array) -> None:
         self.head = Head(
@@ -88,6 +91,62 @@ class ScaledMLP(HeadAlone):
             num_models,
             num_directions=min(layout.num_summary, 32),
             width=64,
-            straight_scale=3.0,
+            straight_scale=STRAIGHT_SCALE,
             key=key,
         )
+
+
+GATED_WIDTH = 64
+GATED_DEPTH = 3
+# Root mean square of a layer's values from which on they are scaled down: products of larger ones would run away where
+# data lie far from all simulations. Answers then grow no faster than the data.
+LARGEST_GATED = 10.0
+
+
+class GatedLayer(eqx.Module):
+    """Adds a product of two linear functions of its inputs, one of them bent."""
+
+    gate: eqx.nn.Linear
+    value: eqx.nn.Linear
+    out: eqx.nn.Linear
+
+    def __init__(self, width: int, *, key: jax.Array) -> None:
+        keys = jax.random.split(key, 3)
+        self.gate, self.value, self.out = (eqx.nn.Linear(width, width, key=one) for one in keys)
+
+    def __call__(self, hidden: jax.Array) -> jax.Array:
+        near = hidden / jnp.sqrt(1.0 + jnp.mean(hidden * hidden) / LARGEST_GATED**2)
+        return hidden + self.out(jax.nn.silu(self.gate(near)) * self.value(near))
+
+
+class GatedMLP(AbstractNetwork):
+    """The default for vectors: a straight part, and layers that multiply.
+
+    A log Bayes factor is, for much data, the square of how far the data are from what a model can produce, divided by
+    how precise they are there: products, of which a network of sums needs many more units and steps.
+    """
+
+    straight: eqx.nn.Linear
+    first: eqx.nn.Linear
+    layers: list[GatedLayer]
+    last: eqx.nn.Linear
+    num_linear: int = eqx.field(static=True)
+
+    def __init__(self, layout: InputLayout, num_models: int, *, key: jax.Array) -> None:
+        keys = jax.random.split(key, GATED_DEPTH + 3)
+        straight = eqx.nn.Linear(layout.num_linear, num_models - 1, use_bias=False, key=keys[0])
+        # Starting flat, as in the shared head.
+        self.straight = eqx.tree_at(lambda layer: layer.weight, straight, 0.0 * straight.weight)
+        self.first = eqx.nn.Linear(layout.width, GATED_WIDTH, key=keys[1])
+        self.layers = [GatedLayer(GATED_WIDTH, key=one) for one in keys[2:-1]]
+        self.last = eqx.nn.Linear(GATED_WIDTH, num_models - 1, key=keys[-1])
+        self.num_linear = layout.num_linear
+
+    def __call__(self, inputs: jax.Array) -> jax.Array:
+        def log_odds(row: jax.Array) -> jax.Array:
+            hidden = self.first(row)
+            for layer in self.layers:
+                hidden = layer(hidden)
+            return self.last(hidden) + STRAIGHT_SCALE * self.straight(row[: self.num_linear])
+
+        return jax.vmap(log_odds)(inputs)

@@ -13,9 +13,9 @@ from deepbf.plots.metric_plot import metric_against_num_obs
 from deepbf.plots.pairs_plot import pairs
 from deepbf.plots.path_plot import path
 from deepbf.plots.predictive_check_plot import predictive_check
-from deepbf.plots.prior_plot import prior_against_num_obs
+from deepbf.plots.prior_plot import prior_against_num_obs, priors
 from deepbf.plots.reliability_plot import reliability
-from deepbf.plots.roc_plot import roc
+from deepbf.plots.roc_plot import repeated_roc, roc
 from deepbf.plots.scatter_plot import scatter
 from deepbf.plots.sensitivity_plot import sensitivity
 from deepbf.plots.z_values_plot import z_values, z_values_grid
@@ -33,7 +33,9 @@ __all__ = [
     "path",
     "predictive_check",
     "prior_against_num_obs",
+    "priors",
     "reliability",
+    "repeated_roc",
     "roc",
     "scatter",
     "sensitivity",

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 
 from deepbf.plots.axes import Handle, axes_or_new, axis_label, legend_beside, wrapped
 from deepbf.plots.results import EXACT, Evaluated, estimator_names, model_names, results_of
-from deepbf.plots.styles import GUIDE, estimator_styles
+from deepbf.plots.styles import BLUE, EXACT_STYLE, GUIDE, estimator_styles
 
 
 def roc(evaluation: Evaluated, ax: Axes | None = None) -> Axes:
@@ -40,10 +40,52 @@ def roc(evaluation: Evaluated, ax: Axes | None = None) -> Axes:
             label=f"{wrapped(name)}\n{area}",
         )
     handles += axes.plot([0, 1], [0, 1], color=GUIDE, linewidth=0.8, zorder=1, label="a guess")
+    _finish(axes, model_names(results)[0], handles)
+    return axes
+
+
+def repeated_roc(evaluation: Evaluated, label: str, ax: Axes | None = None) -> Axes:
+    """Return axes with the ROC curves of one kind of estimator, trained several times, all in one look.
+
+    Parameters
+    ----------
+    evaluation
+        An evaluation, or its results, whose estimators are the repetitions; the exact one is drawn on top.
+    label
+        What the repetitions are called together.
+    ax
+        Where to draw; None for a new figure.
+    """
+    results = results_of(evaluation, ("false_positive_rate", "true_positive_rate", "auc"))
+    axes = axes_or_new(ax)
+    repeats = [name for name in estimator_names(results) if name != EXACT]
+    areas = [float(results["auc"].sel(estimator=name)) for name in repeats]
+    handles: list[Handle] = []
+    for name in estimator_names(results):
+        one = results.sel(estimator=name)
+        [line] = axes.plot(
+            np.asarray(one["false_positive_rate"], dtype=np.float64),
+            np.asarray(one["true_positive_rate"], dtype=np.float64),
+            color=EXACT_STYLE.colour if name == EXACT else BLUE,
+            linestyle=EXACT_STYLE.line_style if name == EXACT else "solid",
+            linewidth=1.2 if name == EXACT else 0.8,
+            alpha=1.0 if name == EXACT else 0.6,
+            zorder=3 if name == EXACT else 2,
+        )
+        if name == EXACT:
+            line.set_label(f"{EXACT}\nAUC {float(one['auc']):.4f}")
+            handles.append(line)
+        elif name == repeats[0]:
+            line.set_label(f"{wrapped(label)},\n{len(repeats)} times:\nAUC {min(areas):.4f} to {max(areas):.4f}")
+            handles.append(line)
+    handles += axes.plot([0, 1], [0, 1], color=GUIDE, linewidth=0.8, zorder=1, label="a guess")
+    _finish(axes, model_names(results)[0], handles)
+    return axes
+
+
+def _finish(axes: Axes, first: str, handles: list[Handle]) -> None:
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
     axes.set_aspect("equal", adjustable="box")
-    first, _ = model_names(results)
     axes.set_xlabel(axis_label("false positive rate", f"(positive: {first})"))
     axes.set_ylabel(axis_label("true positive rate", f"(positive: {first})"))
     legend_beside(axes, handles)
-    return axes

@@ -16,6 +16,7 @@ from deepbf.reproduction import (
     separability,
     size_figures,
     variant_maps,
+    weapon_drawings,
 )
 from deepbf.reproduction.target import Target
 
@@ -27,6 +28,7 @@ _PARTS = (
     repeated_fits,
     separability,
     criticism_panels,
+    weapon_drawings,
     scorecard,
     consistency_simulations,
     consistency_decisions,

@@ -18,6 +18,7 @@ from deepbf.baselines.located_region import NUM_SEARCH_DRAWS, prepare_search
 from deepbf.models import Model
 from deepbf.studies import weapon_trees as trees
 from deepbf.studies.study import Study
+from deepbf.studies.toy_simulators import OfSize
 
 NUM_PEOPLE = 42
 NUM_TRIALS = 36
@@ -45,7 +46,7 @@ def weapon_full_study(name: str, num_obs: int) -> Study:
         Model(
             words,
             prior=trees.uniform_prior,
-            simulator=partial(trees.simulate_full, tree=tree, num_people=num_obs, num_trials=NUM_TRIALS),
+            simulator=OfSize(partial(trees.simulate_full, tree=tree, num_trials=NUM_TRIALS), num_obs),
             log_prior=trees.log_uniform_prior,
             log_likelihood=partial(trees.log_likelihood_full, tree=tree, num_trials=NUM_TRIALS),
             transform="unit",

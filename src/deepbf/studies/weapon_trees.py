@@ -119,11 +119,11 @@ def simulate_sum(
 
 
 def simulate_full(
-    rng: np.random.Generator, params: NDArray[np.float64], *, tree: str, num_people: int, num_trials: int
+    rng: np.random.Generator, params: NDArray[np.float64], *, tree: str, num_obs: int, num_trials: int
 ) -> NDArray[np.int64]:
-    """Return correct counts of every person over `num_trials` trials a cell, shape (size, num_people, 6)."""
+    """Return correct counts of `num_obs` people over `num_trials` trials a cell, shape (size, num_obs, 6)."""
     probs = correct_probs(params, tree=tree)
-    return rng.binomial(num_trials, probs[:, None, :], (len(params), num_people, NUM_CELLS))
+    return rng.binomial(num_trials, probs[:, None, :], (len(params), num_obs, NUM_CELLS))
 
 
 def log_likelihood_sum(params: Array, data: Array, *, tree: str) -> Array:
