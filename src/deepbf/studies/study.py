@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from deepbf.baselines.exact_posterior import ExactPosterior
 from deepbf.models import Model
 
-
 # Any stands for None: almost every study has an exact answer, and whoever loads one of those by name may call it.
 ExactLogBf = Callable[[Any], NDArray[np.float64]] | Any
 
