@@ -11,28 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
-import xarray as xr
-from numpy.typing import NDArray
-
 from deepbf import _checks
-from deepbf.answer import Answer
-from deepbf.baselines import abc_ranked
-from deepbf.criticism import fit_posterior, predictive_check
-from deepbf.reproduction.methods import OURS, train
+from deepbf.reproduction.influenza_drawing import draw
+from deepbf.reproduction.influenza_steps import COMPARED, asked_abc, criticised, filtered, trained
 from deepbf.reproduction.step import Step
 from deepbf.reproduction.target import SCALES as SCALE_NAMES
-from deepbf.reproduction.target import Plan
-from deepbf.studies.epidemic_evidence import Round, log_evidence
-from deepbf.studies.influenza import IN_BED, LATENT, NO_LATENT, VARYING, epidemic_model
+from deepbf.reproduction.target import Plan, Target
+from deepbf.studies.influenza import NO_LATENT, VARYING
 
-STRUCTURE = "vector"
-COMPARED = (NO_LATENT, LATENT)
 # The comparison's own simulator, and one whose steps are half as long: what the length of a step does to the answer.
 STEPS_A_DAY = 6
 FINER = 12
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -109,124 +98,12 @@ def _trained_step(chosen: Settings, compared: Sequence[str], seed: int, steps_a_
     )
 
 
-def observed_outbreak() -> NDArray[np.int64]:
-    """Return the numbers in bed."""
-    return np.array(IN_BED)
-
-
-def trained(*, compared: Sequence[str], steps_a_day: int, num_steps: int, num_datasets: int, seed: int) -> xr.Dataset:
-    """Return one estimator's evaluation on fresh simulations, and its answer at the outbreak."""
-    models = [epidemic_model(name, steps_a_day=steps_a_day) for name in compared]
-    bf = train(models, STRUCTURE, OURS, num_steps, seed)
-    outbreak = observed_outbreak()
-    # The evaluation's own simulations: the same ones for every seed of the training.
-    results = bf.evaluate(num_datasets, models=models, observed=outbreak, seed=1, progress=False).results
-    answer = bf.compare(outbreak)
-    return results.assign(answer_variables(answer)).assign(members=("member", bf.log_bf_members(outbreak[None])[:, 0]))
-
-
-def answer_variables(answer: Answer) -> dict[str, tuple[tuple[str, ...], NDArray[np.float64]]]:
-    """Return what an answer says, as labelled numbers: `areas` are (probability, low, high) by model."""
-    interval = (np.nan, np.nan) if answer.interval is None else answer.interval
-    one = np.array([answer.log_bf, np.nan if answer.error is None else answer.error, *interval])
-    areas = {
-        name: np.full((2, 3), np.nan) if found is None else np.array([found[model] for model in answer.names])
-        for name, found in (("answer_surprise", answer.surprise), ("answer_support", answer.support))
-    }
-    return {
-        "answer": (("answer_part",), one),
-        "answer_probs": (("compared",), np.array(answer.posterior_probs)),
-        **{name: (("compared", "area_part"), values) for name, values in areas.items()},
-    }
-
-
-def asked_abc(*, num_simulations: int, num_strata: int, seed: int) -> xr.Dataset:
-    """Return the log Bayes factor by ABC on square roots of the counts, which vary about as much on every day."""
-    found = abc_ranked(
-        [epidemic_model(name) for name in COMPARED],
-        observed_outbreak(),
-        num_simulations=num_simulations,
-        num_strata=num_strata,
-        summary=np.sqrt,
-        seed=seed,
-    )
-    return xr.Dataset({"log_bf": float(found.log_bf[0]), "error": float(found.log_bf_error[0])})
-
-
-def filtered(*, name: str, rounds: Sequence[Sequence[int]], seed: int) -> xr.Dataset:
-    """Return one model's log evidence at the outbreak by particles, and its posterior, as draws of equal weight."""
-    found = log_evidence(name, observed_outbreak(), [Round(*one) for one in rounds], seed=seed)
-    rng = np.random.default_rng(seed)
-    chosen = rng.choice(len(found.weights), size=2000, p=found.weights)
-    return xr.Dataset(
-        {
-            "log_evidence": found.log_evidence,
-            "error": found.error,
-            "num_effective": found.num_effective,
-            "posterior": (("parameter", "draw"), np.stack([values[chosen] for values in found.params.values()])),
-        },
-        coords={"parameter": list(found.params)},
-    )
-
-
-def criticised(*, name: str, num_steps: int, num_draws: int, seed: int) -> xr.Dataset:
-    """Return what one model predicts after it has seen the outbreak: courses, statistics, and its posterior."""
-    model, outbreak = epidemic_model(name), observed_outbreak()
-    sampler = fit_posterior(model, structure=STRUCTURE, steps=num_steps, seed=seed, progress=False)
-    check = predictive_check(sampler, outbreak, STATISTICS, num_draws=num_draws, seed=seed)
-    posterior = sampler.sample(outbreak, num_draws, seed=seed)
-    assert isinstance(posterior, dict)
-    predicted = np.asarray(sampler.predictive(outbreak, num_draws, seed=seed))
-    return xr.Dataset(
-        {
-            "predicted": (("draw", "day"), predicted),
-            "statistic_draws": (("statistic", "draw"), np.stack([one.draws for one in check.checks])),
-            "statistic_observed": ("statistic", np.array([one.observed for one in check.checks])),
-            "posterior": (("parameter", "draw"), np.stack(list(posterior.values()))),
-        },
-        coords={"statistic": list(check.names), "parameter": list(posterior)},
-    )
-
-
-def peak_height(data: NDArray[np.generic]) -> Floats:
-    """Return the largest number in bed."""
-    return data.max(axis=1).astype(np.float64)
-
-
-def day_of_peak(data: NDArray[np.generic]) -> Floats:
-    """Return the day of the peak, the first of equals; the first day is 1."""
-    return data.argmax(axis=1) + 1.0
-
-
-def days_in_bed(data: NDArray[np.generic]) -> Floats:
-    """Return the days in bed of all boys together."""
-    return data.sum(axis=1).astype(np.float64)
-
-
-def early_growth(data: NDArray[np.generic]) -> Floats:
-    """Return the mean growth a day of the log number in bed over the first four steps, one boy added throughout."""
-    logs = np.log1p(data.astype(np.float64))
-    return (logs[:, 4] - logs[:, 0]) / 4
-
-
-def days_of_decline(data: NDArray[np.generic]) -> Floats:
-    """Return the days from the peak until fewer than a tenth of it are in bed, or until the record ends."""
-    peak = data.argmax(axis=1)[:, None]
-    after = np.arange(data.shape[1])[None, :] > peak
-    low = after & (data < 0.1 * data.max(axis=1, keepdims=True))
-    return np.where(low.any(axis=1), low.argmax(axis=1), data.shape[1]) - peak[:, 0].astype(np.float64)
-
-
-def roughness(data: NDArray[np.generic]) -> Floats:
-    """Return the root mean square of second differences of the square roots: how little the course is a smooth curve."""
-    return np.sqrt((np.diff(np.sqrt(data.astype(np.float64)), n=2, axis=1) ** 2).mean(axis=1))
-
-
-STATISTICS = {
-    "peak height": peak_height,
-    "day of the peak": day_of_peak,
-    "days in bed, of all boys": days_in_bed,
-    "early growth of the log a day": early_growth,
-    "days from the peak to a tenth of it": days_of_decline,
-    "roughness of the curve": roughness,
-}
+TARGETS = (
+    Target(
+        name="influenza",
+        title="Influenza in a boarding school, 1978: a latent stage or none, with criticism and an independent check",
+        paper="",
+        plan=plan,
+        draw=draw,
+    ),
+)

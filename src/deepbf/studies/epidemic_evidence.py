@@ -65,7 +65,7 @@ class Proposal(NamedTuple):
         centre = weights @ draws
         away = draws - centre
         covariance = away.T @ (away * weights[:, None]) + 1e-4 * np.eye(draws.shape[1])
-        return cls(centre, np.linalg.cholesky(WIDENING * covariance))
+        return cls(centre, np.asarray(np.linalg.cholesky(WIDENING * covariance), np.float64))
 
     def draw(self, rng: np.random.Generator, size: int) -> tuple[Floats, Floats]:
         """Return draws and their log densities."""
@@ -120,7 +120,9 @@ def first_proposal(model: Model, observed: Counts, seed: int) -> Proposal:
     assert isinstance(data, np.ndarray)
     distance = ((np.sqrt(data) - np.sqrt(observed)) ** 2).sum(axis=1)
     nearest = np.argsort(distance)[:NUM_NEAREST]
-    draws = np.stack([PRIORS[name].standard(values[nearest]) for name, values in params.items()], axis=1)
+    draws = np.stack(
+        [PRIORS[name].standard(np.asarray(values[nearest], np.float64)) for name, values in params.items()], axis=1
+    )
     return Proposal.of(draws, np.full(NUM_NEAREST, 1 / NUM_NEAREST))
 
 
@@ -265,6 +267,5 @@ def take(values: NDArray[Any], chosen: NDArray[np.intp]) -> NDArray[Any]:
 
 def chosen_of(school: School, chosen: NDArray[np.intp]) -> School:
     """Return the chosen particles."""
-    susceptible, latent, infectious, in_bed = school
-    rest = (take(counts, chosen) for counts in (susceptible, latent, infectious))
-    return School(*rest, tuple(take(stage, chosen) for stage in in_bed))
+    susceptible, latent, infectious = (take(counts, chosen) for counts in school[:3])
+    return School(susceptible, latent, infectious, tuple(take(stage, chosen) for stage in school.in_bed))

@@ -1,4 +1,4 @@
-"""Influenza in an English boarding school, January and February 1978: was there a latent stage?
+"""Influenza in an English boarding school, January and February 1978, with and without a latent stage.
 
 The numbers are those of a short report in the British Medical Journal of 4 March 1978, page 587 ("Influenza in a
 boarding school"): a school of 763 boys, and how many of them were in bed on each of 14 days from 22 January.

@@ -1,0 +1,333 @@
+"""The influenza study drawn: the outbreak among predictions, the answer beside its checks, and what it comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from deepbf import plots
+from deepbf._jeffreys import strength_on_jeffreys_scale
+from deepbf.criticism import StatisticCheck
+from deepbf.evaluation import Evaluation
+from deepbf.plots.styles import BLACK, SKY
+from deepbf.reproduction.influenza_steps import COMPARED
+from deepbf.reproduction.target import Drawing, Results
+from deepbf.studies.influenza import IN_BED, VARYING
+
+FIRST, SECOND = COMPARED
+ALL = (*COMPARED, VARYING)
+# Central ranges of the predictions, from the widest to the median.
+BANDS = ((0.025, 0.975), (0.25, 0.75))
+PARAMS_IN_WORDS = {
+    "reproduction": "boys infected by one",
+    "infectious_days": "days infectious, up",
+    "bed_days": "days in bed",
+    "share_to_bed": "share who take to bed",
+    "first_cases": "further first cases",
+    "latent_days": "days latent",
+    "daily_variation": "variation by day",
+}
+
+
+def draw(results: Results) -> Drawing:
+    """Return the figures, the tables and the verdict."""
+    numbers = numbers_of(results)
+    text = "\n\n".join(
+        [
+            answer_text(numbers),
+            evaluation_text(numbers),
+            parameters_text(numbers),
+            criticism_text(numbers),
+            sensitivity_text(numbers),
+            verdict_text(numbers),
+        ]
+    )
+    figures = {"": overview(results, numbers), "checks": checks_figure(results)}
+    return Drawing(text, figures, numbers)
+
+
+# Numbers
+
+
+def numbers_of(results: Results) -> dict[str, Any]:
+    """Return everything that is said, as plain data."""
+    repeats = [results[label] for label in results if str(label).startswith("trained")]
+    log_bfs = [float(one["answer"][0]) for one in repeats]
+    return {
+        "direction": f"{FIRST} over {SECOND}, natural log",
+        "trained": [answer_numbers(one) for one in repeats],
+        "mean_log_bf": float(np.mean(log_bfs)),
+        "spread_over_seeds": float(np.std(log_bfs, ddof=1)) if len(log_bfs) > 1 else None,
+        "abc": {name: float(results["abc"][name]) for name in ("log_bf", "error")},
+        "particles": particle_numbers(results),
+        "posterior": {name: posterior_numbers(results, name) for name in ALL},
+        "criticism": {
+            name: [check.to_dict() for check in statistic_checks(results[f"criticised {name}"], name)] for name in ALL
+        },
+        "finer_steps": answer_numbers(results["finer"]),
+        "constant_over_varying_contact": answer_numbers(results["varying"]),
+    }
+
+
+def answer_numbers(one: xr.Dataset) -> dict[str, Any]:
+    """Return one estimator's answer and evaluation."""
+    evaluation = Evaluation(one)
+    log_bf, error, low, high = (float(value) for value in one["answer"])
+    areas = {
+        what: {name: [float(v) for v in one[f"answer_{what}"][k]] for k, name in enumerate(evaluation.names)}
+        for what in ("surprise", "support")
+    }
+    return {
+        "models": list(evaluation.names),
+        "log_bf": log_bf,
+        "error": error,
+        "interval": [low, high],
+        "members": [float(value) for value in one["members"]],
+        "posterior_probs": [float(value) for value in one["answer_probs"]],
+        **areas,
+        "auc": evaluation.value("auc"),
+        "loss": evaluation.value("loss"),
+        "loss_error": evaluation.value("loss_error"),
+        "calibration_error": evaluation.value("calibration_error"),
+        "calibration_p_value": evaluation.value("calibration_p_value"),
+        "estimated_prior": evaluation.value("estimated_prior"),
+        "estimated_prior_error": evaluation.value("estimated_prior_error"),
+        "checks": [[check.name, check.verdict, check.detail] for check in evaluation.checks],
+    }
+
+
+def particle_numbers(results: Results) -> dict[str, Any]:
+    """Return log evidences by particles, and the log Bayes factors that they give."""
+    found = {name: results[f"filtered {name}"] for name in ALL}
+    evidence = {
+        name: {part: float(one[part]) for part in ("log_evidence", "error", "num_effective")}
+        for name, one in found.items()
+    }
+
+    def over(first: str, second: str) -> dict[str, float]:
+        return {
+            "log_bf": evidence[first]["log_evidence"] - evidence[second]["log_evidence"],
+            "error": float(np.hypot(evidence[first]["error"], evidence[second]["error"])),
+        }
+
+    return {"evidence": evidence, "log_bf": over(FIRST, SECOND), "constant_over_varying": over(FIRST, VARYING)}
+
+
+def posterior_numbers(results: Results, name: str) -> dict[str, Any]:
+    """Return 2.5%, 50% and 97.5% of each parameter, by the trained sampler and by particles."""
+    ways = {"sampler": results[f"criticised {name}"], "particles": results[f"filtered {name}"]}
+    return {
+        str(param): {
+            way: np.quantile(one["posterior"].sel(parameter=param), [0.025, 0.5, 0.975]).tolist()
+            for way, one in ways.items()
+        }
+        for param in ways["sampler"]["parameter"].values
+    }
+
+
+def statistic_checks(one: xr.Dataset, name: str) -> list[StatisticCheck]:
+    """Return each statistic at the outbreak and at a model's predictions."""
+    return [
+        StatisticCheck(
+            str(what),
+            float(one["statistic_observed"].sel(statistic=what)),
+            one["statistic_draws"].sel(statistic=what).values,
+            name,
+        )
+        for what in one["statistic"].values
+    ]
+
+
+# Text
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows as text: the first column to the left, the others to the right."""
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        first, *others = (
+            cell.rjust(width) if k else cell.ljust(width)
+            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        lines.append("  ".join([first, *others]).rstrip())
+    return "\n".join(lines)
+
+
+def written(value: float, error: float) -> str:
+    """Return a log Bayes factor with its error."""
+    return f"{value:.2f} +- {error:.2f}"
+
+
+def answer_text(numbers: dict[str, Any]) -> str:
+    """Return the log Bayes factor at the outbreak, by every way there is."""
+    rows = [("log Bayes factor at the outbreak", f"{FIRST} over {SECOND}")]
+    for seed, one in enumerate(numbers["trained"], start=1):
+        rows.append((f"  deepbf, seed {seed}", written(one["log_bf"], one["error"])))
+    rows.append(("  deepbf, mean of all seeds", f"{numbers['mean_log_bf']:.2f}"))
+    rows.append(("  ABC on square roots", written(**numbers_for_writing(numbers["abc"]))))
+    rows.append(
+        ("  particles, exact but for their error", written(**numbers_for_writing(numbers["particles"]["log_bf"])))
+    )
+    first = numbers["trained"][0]
+    probs = ", ".join(f"{name} {prob:.2f}" for name, prob in zip(COMPARED, first["posterior_probs"], strict=True))
+    lines = [
+        "Influenza in a boarding school of 763 boys: boys in bed on 14 days of 1978 (BMJ, 4 March 1978, p. 587)",
+        "",
+        table(rows),
+        "",
+        f"  Probabilities, seed 1, equal before the data: {probs}.",
+    ]
+    for what, words in (("surprise", "a Bayes factor as much against it"), ("support", "data as strange")):
+        said = ", ".join(f"{first[what][name][0]:.3f} if {name}" for name in COMPARED)
+        lines.append(f"  Probability of {words}: {said}.")
+    return "\n".join(lines)
+
+
+def numbers_for_writing(found: dict[str, float]) -> dict[str, float]:
+    """Return value and error by the names that `written` has."""
+    return {"value": found["log_bf"], "error": found["error"]}
+
+
+def evaluation_text(numbers: dict[str, Any]) -> str:
+    """Return how the estimators fare on fresh simulations."""
+    rows = [("On fresh simulations", "area under ROC", "loss", "calibration error", "prior recovered (0.5)")]
+    for seed, one in enumerate(numbers["trained"], start=1):
+        rows.append(
+            (
+                f"  deepbf, seed {seed}",
+                f"{one['auc']:.3f}",
+                f"{one['loss']:.4f}",
+                f"{one['calibration_error']:.3f} (p = {one['calibration_p_value']:.2f})",
+                written(one["estimated_prior"], one["estimated_prior_error"]),
+            )
+        )
+    failing = [
+        f"  seed {seed}: {name}, {detail}"
+        for seed, one in enumerate(numbers["trained"], start=1)
+        for name, verdict, detail in one["checks"]
+        if verdict == "fails"
+    ]
+    return "\n".join([table(rows), *(failing or ["  No check of what any right Bayes factor satisfies fails."])])
+
+
+def parameters_text(numbers: dict[str, Any]) -> str:
+    """Return what each model says about the outbreak, by two samplers."""
+    rows: list[Sequence[str]] = [("Parameters: median (95%)", "trained sampler", "particles")]
+    for name in ALL:
+        rows.append((f"  {name}", "", ""))
+        for param, found in numbers["posterior"][name].items():
+            cells = [
+                f"{found[way][1]:.2f} ({found[way][0]:.2f} to {found[way][2]:.2f})" for way in ("sampler", "particles")
+            ]
+            rows.append((f"    {PARAMS_IN_WORDS[param]}", *cells))
+    return table(rows)
+
+
+def criticism_text(numbers: dict[str, Any]) -> str:
+    """Return the predictive checks as a table."""
+    rows: list[Sequence[str]] = [("Predicted 95% range, and verdict", "observed", *ALL)]
+    for places in zip(*(numbers["criticism"][name] for name in ALL), strict=True):
+        cells = [f"{one['low']:.3g} to {one['high']:.3g}, {one['verdict']}" for one in places]
+        rows.append((f"  {places[0]['name']}", f"{places[0]['observed']:.3g}", *cells))
+    return table(rows)
+
+
+def sensitivity_text(numbers: dict[str, Any]) -> str:
+    """Return what other choices do to the answer."""
+    finer, varying = numbers["finer_steps"], numbers["constant_over_varying_contact"]
+    particles = numbers["particles"]["constant_over_varying"]
+    return "\n".join(
+        [
+            table(
+                [
+                    ("Other choices", "log Bayes factor"),
+                    (f"  steps half as long, {FIRST} over {SECOND}", written(finer["log_bf"], finer["error"])),
+                    (
+                        "  constant contact over contact that varies by day",
+                        written(varying["log_bf"], varying["error"]),
+                    ),
+                    ("  the same by particles", written(particles["log_bf"], particles["error"])),
+                ]
+            )
+        ]
+    )
+
+
+def verdict_text(numbers: dict[str, Any]) -> str:
+    """Return what it comes to, in sentences."""
+    mean, exact = numbers["mean_log_bf"], numbers["particles"]["log_bf"]
+    strength = strength_on_jeffreys_scale(mean)
+    favoured = FIRST if mean > 0 else SECOND
+    gap = mean - exact["log_bf"]
+    infected = {name: numbers["posterior"][name]["reproduction"]["particles"][1] for name in COMPARED}
+    varying = numbers["particles"]["constant_over_varying"]["log_bf"]
+    failing = {
+        name: [one["name"] for one in numbers["criticism"][name] if one["verdict"].startswith("too")] for name in ALL
+    }
+    said = [
+        f"Verdict: {favoured} is favoured by {np.exp(abs(mean)):.1f} to 1 ({strength}); particles, without a network, "
+        f"say {exact['log_bf']:.2f} +- {exact['error']:.2f}, a difference of {abs(gap):.2f}.",
+        f"The models hardly differ in what they predict, but much in what they mean: one boy infects "
+        f"{infected[FIRST]:.1f} others with {FIRST}, {infected[SECOND]:.1f} with {SECOND}.",
+    ]
+    said += [
+        f"Against {name} speaks: {', '.join(found)}." if found else f"No statistic here speaks against {name}."
+        for name, found in failing.items()
+    ]
+    better = "contact that varies by day" if varying < 0 else "constant contact"
+    said.append(
+        f"A Bayes factor between two models does not say that either is good: {better} is favoured by "
+        f"{np.exp(abs(varying)):.0f} to 1 (particles, without a latent stage)."
+    )
+    return "\n".join(said)
+
+
+# Figures
+
+
+def overview(results: Results, numbers: dict[str, Any]) -> Figure:
+    """Return the outbreak among predictions of each model, the answer, and its reliability."""
+    figure = Figure(figsize=(14.5, 9.5), layout="constrained")
+    axes = figure.subplots(2, 2)
+    for ax, name in zip(axes[0], COMPARED, strict=True):
+        draw_bands(ax, results[f"criticised {name}"], name)
+    first = results["trained 1"]
+    exact = numbers["particles"]["log_bf"]["log_bf"]
+    repeats = [one["log_bf"] for one in numbers["trained"]]
+    plots.densities(first, observed=repeats[0], repeats=repeats, exact_observed=exact, ax=axes[1, 0])
+    axes[1, 0].set_title("Where the outbreak falls: log Bayes factors of fresh simulations")
+    plots.reliability(first, ax=axes[1, 1])
+    figure.suptitle("Influenza in a boarding school, 1978: no latent stage or one?", fontsize="x-large")
+    return figure
+
+
+def draw_bands(ax: Axes, one: xr.Dataset, name: str) -> None:
+    """Draw the courses that a model predicts, having seen the outbreak, and the outbreak itself."""
+    days = np.arange(1, len(IN_BED) + 1)
+    predicted = one["predicted"].values
+    for (low, high), alpha, words in zip(BANDS, (0.35, 0.6), ("95%", "50%"), strict=True):
+        ends = np.quantile(predicted, [low, high], axis=0)
+        ax.fill_between(days, *ends, color=SKY, alpha=alpha, linewidth=0, label=f"{words} of predictions each day")
+    ax.plot(days, IN_BED, color=BLACK, marker="o", linewidth=1.2, label="observed")
+    ax.set(title=f"{name}: predictions after the data", xlabel="day (the first is 22 January)", ylabel="boys in bed")
+    ax.set_xticks(days)
+    ax.set_ylim(bottom=0)
+    ax.legend(frameon=False)
+
+
+def checks_figure(results: Results) -> Figure:
+    """Return every statistic at the outbreak among the predictions of each of the compared models."""
+    columns = [statistic_checks(results[f"criticised {name}"], name) for name in COMPARED]
+    figure = Figure(figsize=(14.0, 2.6 * len(columns[0])), layout="constrained")
+    axes = figure.subplots(len(columns[0]), len(columns), squeeze=False)
+    for column, checks in enumerate(columns):
+        for row, check in enumerate(checks):
+            plots.predictive_check(check, ax=axes[row, column])
+        axes[0, column].set_title(COMPARED[column])
+    return figure
