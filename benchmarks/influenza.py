@@ -42,6 +42,7 @@ def measure_estimator(structure: str, network: str, num_steps: int, seed: int) -
     """Loss on fresh simulations, and the answer at the outbreak, of one trained estimator."""
     started = time.process_time()
     study = deepbf.studies.load("influenza")
+    assert study.observed is not None
     bf = deepbf.fit(study.models, structure=structure, network=network, steps=num_steps, seed=seed, progress=False)
     first, second = (bf.log_bf(model.simulate(NUM_TEST, seed=TEST_SEED).data) for model in study.models)
     answer = bf.compare(study.observed)

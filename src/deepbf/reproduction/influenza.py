@@ -44,6 +44,8 @@ class Settings:
         Simulations of ABC, and their strata.
     rounds
         Draws and particles of each round of importance sampling.
+    is_thorough
+        Whether to train for other choices too: shorter steps, and contact that varies by day.
     """
 
     num_steps: int
@@ -54,12 +56,13 @@ class Settings:
     num_abc: int
     num_strata: int
     rounds: tuple[tuple[int, int], ...]
+    is_thorough: bool = True
 
 
 SCALES = {
-    "quick": Settings(400, 2, 500, 400, 1000, 60_000, 60, ((100, 60), (200, 80))),
-    "standard": Settings(5000, 4, 1500, 4000, 4000, 600_000, 600, ((400, 100), (800, 200), (2000, 300))),
-    "paper": Settings(40_000, 20, 1500, 20_000, 4000, 1_200_000, 1200, ((1000, 200), (2000, 400), (10_000, 600))),
+    "quick": Settings(150, 1, 500, 150, 1000, 40_000, 40, ((100, 60), (150, 100)), is_thorough=False),
+    "standard": Settings(1500, 3, 1500, 1500, 4000, 400_000, 400, ((300, 200), (300, 400), (1000, 500))),
+    "paper": Settings(40_000, 20, 1500, 40_000, 4000, 1_200_000, 1200, ((500, 400), (1000, 600), (10_000, 1000))),
 }
 
 
@@ -72,16 +75,19 @@ def plan_of(chosen: Settings) -> Plan:
     """Return the steps of the study at these settings."""
     trained_step = partial(_trained_step, chosen)
     steps = {f"trained {seed}": trained_step(COMPARED, seed) for seed in range(1, chosen.num_repetitions + 1)}
-    steps["finer"] = trained_step(COMPARED, 1, FINER)
-    steps["varying"] = trained_step((NO_LATENT, VARYING), 1)
     steps["abc"] = Step(asked_abc, {"num_simulations": chosen.num_abc, "num_strata": chosen.num_strata, "seed": 1})
+    criticism = {"num_steps": chosen.num_posterior_steps, "num_draws": chosen.num_predictions, "seed": 1}
+    rounds = [list(one) for one in chosen.rounds]
+    for name in COMPARED:
+        steps[f"criticised {name}"] = Step(criticised, {"name": name, **criticism})
     for name in (*COMPARED, VARYING):
-        steps[f"criticised {name}"] = Step(
-            criticised,
-            {"name": name, "num_steps": chosen.num_posterior_steps, "num_draws": chosen.num_predictions, "seed": 1},
-        )
-        rounds = [list(one) for one in chosen.rounds]
-        steps[f"filtered {name}"] = Step(filtered, {"name": name, "rounds": rounds, "seed": 1})
+        steps[f"filtered {name}"] = Step(filtered, {"name": name, "reading": "usual", "rounds": rounds, "seed": 1})
+    if chosen.is_thorough:
+        for name in COMPARED:
+            steps[f"reread {name}"] = Step(filtered, {"name": name, "reading": "other", "rounds": rounds, "seed": 1})
+        steps["finer"] = trained_step(COMPARED, 1, FINER)
+        steps["varying"] = trained_step((NO_LATENT, VARYING), 1)
+        steps[f"criticised {VARYING}"] = Step(criticised, {"name": VARYING, **criticism})
     return steps
 
 

@@ -21,6 +21,11 @@ from deepbf.studies.influenza import IN_BED, VARYING
 
 FIRST, SECOND = COMPARED
 ALL = (*COMPARED, VARYING)
+# Estimators trained besides the comparison itself, by their labels in the plan.
+OTHER_CHOICES = {
+    "finer": f"steps half as long, {FIRST} over {SECOND}",
+    "varying": "constant contact over contact that varies by day",
+}
 # Central ranges of the predictions, from the widest to the median.
 BANDS = ((0.025, 0.975), (0.25, 0.75))
 PARAMS_IN_WORDS = {
@@ -57,6 +62,7 @@ def draw(results: Results) -> Drawing:
 def numbers_of(results: Results) -> dict[str, Any]:
     """Return everything that is said, as plain data."""
     repeats = [results[label] for label in results if str(label).startswith("trained")]
+    criticised = [name for name in ALL if f"criticised {name}" in results]
     log_bfs = [float(one["answer"][0]) for one in repeats]
     return {
         "direction": f"{FIRST} over {SECOND}, natural log",
@@ -65,12 +71,12 @@ def numbers_of(results: Results) -> dict[str, Any]:
         "spread_over_seeds": float(np.std(log_bfs, ddof=1)) if len(log_bfs) > 1 else None,
         "abc": {name: float(results["abc"][name]) for name in ("log_bf", "error")},
         "particles": particle_numbers(results),
-        "posterior": {name: posterior_numbers(results, name) for name in ALL},
+        "posterior": {name: posterior_numbers(results, name) for name in criticised},
         "criticism": {
-            name: [check.to_dict() for check in statistic_checks(results[f"criticised {name}"], name)] for name in ALL
+            name: [check.to_dict() for check in statistic_checks(results[f"criticised {name}"], name)]
+            for name in criticised
         },
-        "finer_steps": answer_numbers(results["finer"]),
-        "constant_over_varying_contact": answer_numbers(results["varying"]),
+        "other_choices": {label: answer_numbers(results[label]) for label in OTHER_CHOICES if label in results},
     }
 
 
@@ -87,6 +93,7 @@ def answer_numbers(one: xr.Dataset) -> dict[str, Any]:
         "log_bf": log_bf,
         "error": error,
         "interval": [low, high],
+        "other_reading": {"log_bf": float(one["other_reading"][0]), "error": float(one["other_reading"][1])},
         "members": [float(value) for value in one["members"]],
         "posterior_probs": [float(value) for value in one["answer_probs"]],
         **areas,
@@ -103,19 +110,29 @@ def answer_numbers(one: xr.Dataset) -> dict[str, Any]:
 
 def particle_numbers(results: Results) -> dict[str, Any]:
     """Return log evidences by particles, and the log Bayes factors that they give."""
-    found = {name: results[f"filtered {name}"] for name in ALL}
-    evidence = {
-        name: {part: float(one[part]) for part in ("log_evidence", "error", "num_effective")}
-        for name, one in found.items()
+    evidence = {name: evidence_numbers(results[f"filtered {name}"]) for name in ALL}
+    found = {
+        "evidence": evidence,
+        "log_bf": over(evidence[FIRST], evidence[SECOND]),
+        "constant_over_varying": over(evidence[FIRST], evidence[VARYING]),
     }
+    if f"reread {FIRST}" in results:
+        first, second = (evidence_numbers(results[f"reread {name}"]) for name in COMPARED)
+        found["other_reading"] = over(first, second)
+    return found
 
-    def over(first: str, second: str) -> dict[str, float]:
-        return {
-            "log_bf": evidence[first]["log_evidence"] - evidence[second]["log_evidence"],
-            "error": float(np.hypot(evidence[first]["error"], evidence[second]["error"])),
-        }
 
-    return {"evidence": evidence, "log_bf": over(FIRST, SECOND), "constant_over_varying": over(FIRST, VARYING)}
+def evidence_numbers(one: xr.Dataset) -> dict[str, float]:
+    """Return a log evidence with its error."""
+    return {part: float(one[part]) for part in ("log_evidence", "error", "num_effective")}
+
+
+def over(first: dict[str, float], second: dict[str, float]) -> dict[str, float]:
+    """Return the log Bayes factor of two evidences, with its error."""
+    return {
+        "log_bf": first["log_evidence"] - second["log_evidence"],
+        "error": float(np.hypot(first["error"], second["error"])),
+    }
 
 
 def posterior_numbers(results: Results, name: str) -> dict[str, Any]:
@@ -170,10 +187,8 @@ def answer_text(numbers: dict[str, Any]) -> str:
     for seed, one in enumerate(numbers["trained"], start=1):
         rows.append((f"  deepbf, seed {seed}", written(one["log_bf"], one["error"])))
     rows.append(("  deepbf, mean of all seeds", f"{numbers['mean_log_bf']:.2f}"))
-    rows.append(("  ABC on square roots", written(**numbers_for_writing(numbers["abc"]))))
-    rows.append(
-        ("  particles, exact but for their error", written(**numbers_for_writing(numbers["particles"]["log_bf"])))
-    )
+    rows.append(("  ABC on square roots", written(**for_writing(numbers["abc"]))))
+    rows.append(("  particles, exact but for their error", written(**for_writing(numbers["particles"]["log_bf"]))))
     first = numbers["trained"][0]
     probs = ", ".join(f"{name} {prob:.2f}" for name, prob in zip(COMPARED, first["posterior_probs"], strict=True))
     lines = [
@@ -189,7 +204,7 @@ def answer_text(numbers: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def numbers_for_writing(found: dict[str, float]) -> dict[str, float]:
+def for_writing(found: dict[str, float]) -> dict[str, float]:
     """Return value and error by the names that `written` has."""
     return {"value": found["log_bf"], "error": found["error"]}
 
@@ -219,9 +234,9 @@ def evaluation_text(numbers: dict[str, Any]) -> str:
 def parameters_text(numbers: dict[str, Any]) -> str:
     """Return what each model says about the outbreak, by two samplers."""
     rows: list[Sequence[str]] = [("Parameters: median (95%)", "trained sampler", "particles")]
-    for name in ALL:
+    for name, params in numbers["posterior"].items():
         rows.append((f"  {name}", "", ""))
-        for param, found in numbers["posterior"][name].items():
+        for param, found in params.items():
             cells = [
                 f"{found[way][1]:.2f} ({found[way][0]:.2f} to {found[way][2]:.2f})" for way in ("sampler", "particles")
             ]
@@ -231,8 +246,8 @@ def parameters_text(numbers: dict[str, Any]) -> str:
 
 def criticism_text(numbers: dict[str, Any]) -> str:
     """Return the predictive checks as a table."""
-    rows: list[Sequence[str]] = [("Predicted 95% range, and verdict", "observed", *ALL)]
-    for places in zip(*(numbers["criticism"][name] for name in ALL), strict=True):
+    rows: list[Sequence[str]] = [("Predicted 95% range, and verdict", "observed", *numbers["criticism"])]
+    for places in zip(*numbers["criticism"].values(), strict=True):
         cells = [f"{one['low']:.3g} to {one['high']:.3g}, {one['verdict']}" for one in places]
         rows.append((f"  {places[0]['name']}", f"{places[0]['observed']:.3g}", *cells))
     return table(rows)
@@ -240,23 +255,20 @@ def criticism_text(numbers: dict[str, Any]) -> str:
 
 def sensitivity_text(numbers: dict[str, Any]) -> str:
     """Return what other choices do to the answer."""
-    finer, varying = numbers["finer_steps"], numbers["constant_over_varying_contact"]
-    particles = numbers["particles"]["constant_over_varying"]
-    return "\n".join(
-        [
-            table(
-                [
-                    ("Other choices", "log Bayes factor"),
-                    (f"  steps half as long, {FIRST} over {SECOND}", written(finer["log_bf"], finer["error"])),
-                    (
-                        "  constant contact over contact that varies by day",
-                        written(varying["log_bf"], varying["error"]),
-                    ),
-                    ("  the same by particles", written(particles["log_bf"], particles["error"])),
-                ]
-            )
-        ]
+    rows = [("Other choices", "log Bayes factor")]
+    for label, one in numbers["other_choices"].items():
+        rows.append((f"  {OTHER_CHOICES[label]}", written(one["log_bf"], one["error"])))
+    particles = numbers["particles"]
+    rows.append(
+        (f"  {OTHER_CHOICES['varying']}, by particles", written(**for_writing(particles["constant_over_varying"])))
     )
+    reread = numbers["trained"][0]["other_reading"]
+    rows.append(("  another reading of the graph, deepbf, seed 1", written(**for_writing(reread))))
+    if "other_reading" in particles:
+        rows.append(
+            ("  another reading of the graph, by particles", written(**for_writing(particles["other_reading"])))
+        )
+    return table(rows)
 
 
 def verdict_text(numbers: dict[str, Any]) -> str:
@@ -268,7 +280,8 @@ def verdict_text(numbers: dict[str, Any]) -> str:
     infected = {name: numbers["posterior"][name]["reproduction"]["particles"][1] for name in COMPARED}
     varying = numbers["particles"]["constant_over_varying"]["log_bf"]
     failing = {
-        name: [one["name"] for one in numbers["criticism"][name] if one["verdict"].startswith("too")] for name in ALL
+        name: [f"{one['name']} ({one['verdict']})" for one in found if one["verdict"].startswith("too")]
+        for name, found in numbers["criticism"].items()
     }
     said = [
         f"Verdict: {favoured} is favoured by {np.exp(abs(mean)):.1f} to 1 ({strength}); particles, without a network, "

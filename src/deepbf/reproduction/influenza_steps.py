@@ -13,7 +13,7 @@ from deepbf.baselines import abc_ranked
 from deepbf.criticism import fit_posterior, predictive_check
 from deepbf.reproduction.methods import OURS, train
 from deepbf.studies.epidemic_evidence import Round, log_evidence
-from deepbf.studies.influenza import IN_BED, LATENT, NO_LATENT, epidemic_model
+from deepbf.studies.influenza import IN_BED, LATENT, NO_LATENT, OTHER_READING, epidemic_model
 
 STRUCTURE = "vector"
 COMPARED = (NO_LATENT, LATENT)
@@ -21,23 +21,28 @@ COMPARED = (NO_LATENT, LATENT)
 Floats = NDArray[np.float64]
 
 
-def observed_outbreak() -> NDArray[np.int64]:
-    """Return the numbers in bed."""
-    return np.array(IN_BED)
+# Readings of the graph that the outbreak was published as.
+READINGS = {"usual": np.array(IN_BED), "other": np.array(OTHER_READING)}
 
 
 def trained(*, compared: Sequence[str], steps_a_day: int, num_steps: int, num_datasets: int, seed: int) -> xr.Dataset:
     """Return one estimator's evaluation on fresh simulations, and its answer at the outbreak."""
     models = [epidemic_model(name, steps_a_day=steps_a_day) for name in compared]
     bf = train(models, STRUCTURE, OURS, num_steps, seed)
-    outbreak = observed_outbreak()
+    outbreak = READINGS["usual"]
     # The evaluation's own simulations: the same ones for every seed of the training.
     results = bf.evaluate(num_datasets, models=models, observed=outbreak, seed=1, progress=False).results
-    answer = bf.compare(outbreak)
-    return results.assign(answer_variables(answer)).assign(members=("member", bf.log_bf_members(outbreak[None])[:, 0]))
+    other = bf.compare(READINGS["other"])
+    return results.assign(
+        {
+            **answer_variables(bf.compare(outbreak)),
+            "members": ("member", bf.log_bf_members(outbreak[None])[:, 0]),
+            "other_reading": ("other_part", [other.log_bf, np.nan if other.error is None else other.error]),
+        }
+    )
 
 
-def answer_variables(answer: Answer) -> dict[str, tuple[tuple[str, ...], NDArray[np.float64]]]:
+def answer_variables(answer: Answer) -> dict[str, tuple[tuple[str, ...], Floats]]:
     """Return what an answer says, as labelled numbers: `areas` are (probability, low, high) by model."""
     interval = (np.nan, np.nan) if answer.interval is None else answer.interval
     one = np.array([answer.log_bf, np.nan if answer.error is None else answer.error, *interval])
@@ -56,7 +61,7 @@ def asked_abc(*, num_simulations: int, num_strata: int, seed: int) -> xr.Dataset
     """Return the log Bayes factor by ABC on square roots of the counts, which vary about as much on every day."""
     found = abc_ranked(
         [epidemic_model(name) for name in COMPARED],
-        observed_outbreak(),
+        READINGS["usual"],
         num_simulations=num_simulations,
         num_strata=num_strata,
         summary=np.sqrt,
@@ -65,9 +70,9 @@ def asked_abc(*, num_simulations: int, num_strata: int, seed: int) -> xr.Dataset
     return xr.Dataset({"log_bf": float(found.log_bf[0]), "error": float(found.log_bf_error[0])})
 
 
-def filtered(*, name: str, rounds: Sequence[Sequence[int]], seed: int) -> xr.Dataset:
+def filtered(*, name: str, reading: str, rounds: Sequence[Sequence[int]], seed: int) -> xr.Dataset:
     """Return one model's log evidence at the outbreak by particles, and its posterior, as draws of equal weight."""
-    found = log_evidence(name, observed_outbreak(), [Round(*one) for one in rounds], seed=seed)
+    found = log_evidence(name, READINGS[reading], [Round(*one) for one in rounds], seed=seed)
     rng = np.random.default_rng(seed)
     chosen = rng.choice(len(found.weights), size=2000, p=found.weights)
     return xr.Dataset(
@@ -83,7 +88,7 @@ def filtered(*, name: str, rounds: Sequence[Sequence[int]], seed: int) -> xr.Dat
 
 def criticised(*, name: str, num_steps: int, num_draws: int, seed: int) -> xr.Dataset:
     """Return what one model predicts after it has seen the outbreak: courses, statistics, and its posterior."""
-    model, outbreak = epidemic_model(name), observed_outbreak()
+    model, outbreak = epidemic_model(name), READINGS["usual"]
     sampler = fit_posterior(model, structure=STRUCTURE, steps=num_steps, seed=seed, progress=False)
     check = predictive_check(sampler, outbreak, STATISTICS, num_draws=num_draws, seed=seed)
     posterior = sampler.sample(outbreak, num_draws, seed=seed)

@@ -1,7 +1,8 @@
 """Influenza in an English boarding school, January and February 1978, with and without a latent stage.
 
-The numbers are those of a short report in the British Medical Journal of 4 March 1978, page 587 ("Influenza in a
-boarding school"): a school of 763 boys, and how many of them were in bed on each of 14 days from 22 January.
+A short report in the British Medical Journal of 4 March 1978, page 587 ("Influenza in a boarding school"), shows how
+many of 763 boys were in bed on each of 14 days from 22 January. It shows them as a graph, and readers of the graph
+differ by a few boys: `IN_BED` is the usual reading, `OTHER_READING` that of the examples of the R package pomp.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from deepbf.studies.toy_simulators import OfSize
 
 NUM_BOYS = 763
 IN_BED = (3, 8, 26, 76, 225, 298, 258, 233, 189, 128, 68, 29, 14, 4)
+OTHER_READING = (1, 6, 26, 73, 222, 293, 258, 236, 191, 124, 69, 26, 11, 4)
 NUM_DAYS = len(IN_BED)
 
 NO_LATENT, LATENT, VARYING = "no latent stage", "latent stage", "no latent stage, contact varies by day"
