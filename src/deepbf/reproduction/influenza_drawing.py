@@ -14,7 +14,8 @@ from deepbf import plots
 from deepbf._jeffreys import strength_on_jeffreys_scale
 from deepbf.criticism import StatisticCheck
 from deepbf.evaluation import Evaluation
-from deepbf.plots.styles import BLACK, SKY
+from deepbf.plots.axes import Handle, legend_beside
+from deepbf.plots.styles import BLACK, GUIDE, SKY
 from deepbf.reproduction.influenza_steps import COMPARED
 from deepbf.reproduction.target import Drawing, Results
 from deepbf.studies.influenza import IN_BED, VARYING
@@ -72,10 +73,8 @@ def numbers_of(results: Results) -> dict[str, Any]:
         "abc": {name: float(results["abc"][name]) for name in ("log_bf", "error")},
         "particles": particle_numbers(results),
         "posterior": {name: posterior_numbers(results, name) for name in criticised},
-        "criticism": {
-            name: [check.to_dict() for check in statistic_checks(results[f"criticised {name}"], name)]
-            for name in criticised
-        },
+        "criticism": {name: check_numbers(results[f"criticised {name}"], name) for name in criticised},
+        "criticism_by_particles": {name: check_numbers(results[f"filtered {name}"], name) for name in ALL},
         "other_choices": {label: answer_numbers(results[label]) for label in OTHER_CHOICES if label in results},
     }
 
@@ -145,6 +144,11 @@ def posterior_numbers(results: Results, name: str) -> dict[str, Any]:
         }
         for param in ways["sampler"]["parameter"].values
     }
+
+
+def check_numbers(one: xr.Dataset, name: str) -> list[dict[str, Any]]:
+    """Return where each statistic of the outbreak stands among a model's predictions."""
+    return [check.to_dict() for check in statistic_checks(one, name)]
 
 
 def statistic_checks(one: xr.Dataset, name: str) -> list[StatisticCheck]:
@@ -245,12 +249,15 @@ def parameters_text(numbers: dict[str, Any]) -> str:
 
 
 def criticism_text(numbers: dict[str, Any]) -> str:
-    """Return the predictive checks as a table."""
-    rows: list[Sequence[str]] = [("Predicted 95% range, and verdict", "observed", *numbers["criticism"])]
-    for places in zip(*numbers["criticism"].values(), strict=True):
-        cells = [f"{one['low']:.3g} to {one['high']:.3g}, {one['verdict']}" for one in places]
-        rows.append((f"  {places[0]['name']}", f"{places[0]['observed']:.3g}", *cells))
-    return table(rows)
+    """Return the predictive checks as tables, by the trained samplers and by particles."""
+    tables = []
+    for key, way in (("criticism", "trained samplers"), ("criticism_by_particles", "particles")):
+        rows: list[Sequence[str]] = [(f"Predictions, 95%: {way}", "observed", *numbers[key])]
+        for places in zip(*numbers[key].values(), strict=True):
+            cells = [f"{one['low']:.4g} to {one['high']:.4g}, {one['verdict']}" for one in places]
+            rows.append((f"  {places[0]['name']}", f"{places[0]['observed']:.4g}", *cells))
+        tables.append(table(rows))
+    return "\n\n".join(tables)
 
 
 def sensitivity_text(numbers: dict[str, Any]) -> str:
@@ -281,7 +288,7 @@ def verdict_text(numbers: dict[str, Any]) -> str:
     varying = numbers["particles"]["constant_over_varying"]["log_bf"]
     failing = {
         name: [f"{one['name']} ({one['verdict']})" for one in found if one["verdict"].startswith("too")]
-        for name, found in numbers["criticism"].items()
+        for name, found in numbers["criticism_by_particles"].items()
     }
     said = [
         f"Verdict: {favoured} is favoured by {np.exp(abs(mean)):.1f} to 1 ({strength}); particles, without a network, "
@@ -309,7 +316,7 @@ def overview(results: Results, numbers: dict[str, Any]) -> Figure:
     figure = Figure(figsize=(14.5, 9.5), layout="constrained")
     axes = figure.subplots(2, 2)
     for ax, name in zip(axes[0], COMPARED, strict=True):
-        draw_bands(ax, results[f"criticised {name}"], name)
+        draw_bands(ax, results[f"criticised {name}"], results[f"filtered {name}"], name)
     first = results["trained 1"]
     exact = numbers["particles"]["log_bf"]["log_bf"]
     repeats = [one["log_bf"] for one in numbers["trained"]]
@@ -320,18 +327,22 @@ def overview(results: Results, numbers: dict[str, Any]) -> Figure:
     return figure
 
 
-def draw_bands(ax: Axes, one: xr.Dataset, name: str) -> None:
-    """Draw the courses that a model predicts, having seen the outbreak, and the outbreak itself."""
+def draw_bands(ax: Axes, one: xr.Dataset, by_particles: xr.Dataset, name: str) -> None:
+    """Draw the courses that a model predicts, having seen the outbreak, by two samplers, and the outbreak itself."""
     days = np.arange(1, len(IN_BED) + 1)
-    predicted = one["predicted"].values
+    handles: list[Handle] = []
     for (low, high), alpha, words in zip(BANDS, (0.35, 0.6), ("95%", "50%"), strict=True):
-        ends = np.quantile(predicted, [low, high], axis=0)
-        ax.fill_between(days, *ends, color=SKY, alpha=alpha, linewidth=0, label=f"{words} of predictions each day")
-    ax.plot(days, IN_BED, color=BLACK, marker="o", linewidth=1.2, label="observed")
+        ends = np.quantile(one["predicted"], [low, high], axis=0)
+        label = f"{words} of predictions\neach day, trained sampler"
+        handles.append(ax.fill_between(days, *ends, color=SKY, alpha=alpha, linewidth=0, label=label))
+    ends = np.quantile(by_particles["predicted"], BANDS[0], axis=0)
+    lines = [ax.plot(days, end, color=GUIDE, linestyle=(0, (4, 2)), linewidth=1.3)[0] for end in ends]
+    lines[0].set_label("95% of predictions\neach day, particles")
+    [seen] = ax.plot(days, IN_BED, color=BLACK, marker="o", linewidth=1.2, label="observed")
     ax.set(title=f"{name}: predictions after the data", xlabel="day (the first is 22 January)", ylabel="boys in bed")
     ax.set_xticks(days)
     ax.set_ylim(bottom=0)
-    ax.legend(frameon=False)
+    legend_beside(ax, [seen, *handles, lines[0]])
 
 
 def checks_figure(results: Results) -> Figure:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import xarray as xr
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from deepbf.answer import Answer
 from deepbf.baselines import abc_ranked
-from deepbf.criticism import fit_posterior, predictive_check
+from deepbf.criticism import fit_posterior
 from deepbf.reproduction.methods import OURS, train
 from deepbf.studies.epidemic_evidence import Round, log_evidence
 from deepbf.studies.influenza import IN_BED, LATENT, NO_LATENT, OTHER_READING, epidemic_model
@@ -18,7 +18,11 @@ from deepbf.studies.influenza import IN_BED, LATENT, NO_LATENT, OTHER_READING, e
 STRUCTURE = "vector"
 COMPARED = (NO_LATENT, LATENT)
 
+# Draws of equal weight that stand for the weighted ones of importance sampling.
+NUM_RESAMPLED = 4000
+
 Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
 
 
 # Readings of the graph that the outbreak was published as.
@@ -71,37 +75,37 @@ def asked_abc(*, num_simulations: int, num_strata: int, seed: int) -> xr.Dataset
 
 
 def filtered(*, name: str, reading: str, rounds: Sequence[Sequence[int]], seed: int) -> xr.Dataset:
-    """Return one model's log evidence at the outbreak by particles, and its posterior, as draws of equal weight."""
-    found = log_evidence(name, READINGS[reading], [Round(*one) for one in rounds], seed=seed)
-    rng = np.random.default_rng(seed)
-    chosen = rng.choice(len(found.weights), size=2000, p=found.weights)
-    return xr.Dataset(
-        {
-            "log_evidence": found.log_evidence,
-            "error": found.error,
-            "num_effective": found.num_effective,
-            "posterior": (("parameter", "draw"), np.stack([values[chosen] for values in found.params.values()])),
-        },
-        coords={"parameter": list(found.params)},
+    """Return one model's log evidence by particles, and what it predicts after the data, by the same particles."""
+    observed = READINGS[reading]
+    found = log_evidence(name, observed, [Round(*one) for one in rounds], seed=seed)
+    chosen = np.random.default_rng(seed).choice(len(found.weights), size=NUM_RESAMPLED, p=found.weights)
+    posterior = {param: values[chosen] for param, values in found.params.items()}
+    predicted = np.asarray(epidemic_model(name).simulate_given(posterior, seed))
+    return predictions(posterior, predicted, observed).assign(
+        log_evidence=found.log_evidence, error=found.error, num_effective=found.num_effective
     )
 
 
 def criticised(*, name: str, num_steps: int, num_draws: int, seed: int) -> xr.Dataset:
-    """Return what one model predicts after it has seen the outbreak: courses, statistics, and its posterior."""
-    model, outbreak = epidemic_model(name), READINGS["usual"]
+    """Return what one model predicts after the data, by a trained sampler of its posterior."""
+    model, observed = epidemic_model(name), READINGS["usual"]
     sampler = fit_posterior(model, structure=STRUCTURE, steps=num_steps, seed=seed, progress=False)
-    check = predictive_check(sampler, outbreak, STATISTICS, num_draws=num_draws, seed=seed)
-    posterior = sampler.sample(outbreak, num_draws, seed=seed)
+    posterior = sampler.sample(observed, num_draws, seed=seed)
     assert isinstance(posterior, dict)
-    predicted = np.asarray(sampler.predictive(outbreak, num_draws, seed=seed))
+    return predictions(posterior, np.asarray(sampler.predictive(observed, num_draws, seed=seed)), observed)
+
+
+def predictions(posterior: Mapping[str, Floats], predicted: Counts, observed: Counts) -> xr.Dataset:
+    """Return draws of the parameters, the courses that they predict, and statistics of those and of the data."""
+    statistics = np.stack([statistic(predicted) for statistic in STATISTICS.values()])
     return xr.Dataset(
         {
-            "predicted": (("draw", "day"), predicted),
-            "statistic_draws": (("statistic", "draw"), np.stack([one.draws for one in check.checks])),
-            "statistic_observed": ("statistic", np.array([one.observed for one in check.checks])),
             "posterior": (("parameter", "draw"), np.stack(list(posterior.values()))),
+            "predicted": (("draw", "day"), predicted),
+            "statistic_draws": (("statistic", "draw"), statistics),
+            "statistic_observed": ("statistic", [float(fn(observed[None])[0]) for fn in STATISTICS.values()]),
         },
-        coords={"statistic": list(check.names), "parameter": list(posterior)},
+        coords={"statistic": list(STATISTICS), "parameter": list(posterior)},
     )
 
 
