@@ -65,7 +65,8 @@ ON_EVALUATIONS = {
 
 def test_every_plot_is_here() -> None:
     # Those of a design, a path and a curve read other results, a grid makes a figure; they have tests of their own.
-    assert set(PLOTS) | {"design", "path", "sensitivity", "z_values_grid"} == set(plots.__all__)
+    others = {"design", "pairs", "path", "sensitivity", "z_values_grid", "heat_map_grid", "HeatMapRow"}
+    assert set(PLOTS) | others == set(plots.__all__)
 
 
 @pytest.mark.parametrize("plot", PLOTS)

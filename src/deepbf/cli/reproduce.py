@@ -30,17 +30,12 @@ def reproduce(
         typer.echo(written_list(reproduction.targets()))
         return
     wanted = reproduction.names() if names == [ALL] else names
-    finished = False
     try:
         with pool_of(workers) as executor:
             reproduction.reproduce(wanted, scale=scale, out=out, observed=data, executor=executor, on_drawn=show)
-        finished = True
     except KeyboardInterrupt:
-        typer.echo("\nStopped. What is done is kept: the same command goes on from here.", err=True)
+        typer.echo(f"\nStopped. What is done is kept in {out}: the same command goes on from there.", err=True)
         raise typer.Exit(130) from None
-    finally:
-        if not finished:
-            typer.echo(f"Results so far are in {out}", err=True)
 
 
 def pool_of(workers: int):

@@ -57,11 +57,17 @@ def write_number(value: float, error: float | None = None) -> str:
     return f"{value:.{digits}f} +- {error:.{digits}f}"
 
 
-def _table(title: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
-    widths = [
-        max(NARROWEST_COLUMN, len(column), *(len(cells[k]) for _, cells in rows)) for k, column in enumerate(columns)
-    ]
-    label_width = max(LABEL_WIDTH, len(title), *(len(label) + 2 for label, _ in rows))
+def aligned_table(
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[tuple[str, Sequence[str]]],
+    *,
+    narrowest: int = NARROWEST_COLUMN,
+    label_width: int = LABEL_WIDTH,
+) -> list[str]:
+    """Return the lines of a table: a title over the labels, columns flush right."""
+    widths = [max(narrowest, len(column), *(len(cells[k]) for _, cells in rows)) for k, column in enumerate(columns)]
+    label_width = max(label_width, len(title), *(len(label) + 2 for label, _ in rows))
     lines = [
         f"{title:<{label_width}}  "
         + "  ".join(f"{column:>{width}}" for column, width in zip(columns, widths, strict=True))
@@ -77,11 +83,11 @@ def _accuracy_table(results: xr.Dataset, shown: Sequence[str]) -> list[str]:
     groups = [str(name) for name in results["group"].values]
     if len(shown) == 1:
         cells_of = [(shown[0], group) for group in groups]
-        return _table("Against the exact log BF", groups, _accuracy_rows(results, cells_of))
+        return aligned_table("Against the exact log BF", groups, _accuracy_rows(results, cells_of))
     lines = []
     for group in (WEIGHTED, *groups[:-1]):
         title = "Against the exact log BF" if group == WEIGHTED else f"Under {group}"
-        lines += [*_table(title, shown, _accuracy_rows(results, [(name, group) for name in shown])), ""]
+        lines += [*aligned_table(title, shown, _accuracy_rows(results, [(name, group) for name in shown])), ""]
     return lines[:-1]
 
 
@@ -118,7 +124,7 @@ def _plain_table(results: xr.Dataset, estimators: Sequence[str]) -> list[str]:
             # Metrics leave nan out: an estimator that answers only the easy ones looks good.
             counts = [int(results[name].sel(estimator=estimator).sum()) for estimator in estimators]
             rows.insert(0, (label, [f"{count} of {total}" if count else "0" for count in counts]))
-    return _table("Without the exact log BF", estimators, rows)
+    return aligned_table("Without the exact log BF", estimators, rows)
 
 
 def _decision_table(results: xr.Dataset, estimators: Sequence[str], names: tuple[str, str]) -> list[str]:
@@ -131,7 +137,7 @@ def _decision_table(results: xr.Dataset, estimators: Sequence[str], names: tuple
                 right, misleading, undecided = (float(value) for value in rate)
                 cells.append(f"{right:.3f}  {misleading:.3f}  {undecided:.3f}")
             rows.append((f"BF {threshold:g}, under {name}", cells))
-    return _table("Right, misleading, undecided", estimators, rows)
+    return aligned_table("Right, misleading, undecided", estimators, rows)
 
 
 def _category_table(results: xr.Dataset, estimator: str) -> list[str]:
@@ -166,7 +172,7 @@ def _surprise_table(results: xr.Dataset, shown: Sequence[str]) -> list[str]:
             value, low, high = (float(found[key]) for key in ("surprise", "surprise_low", "surprise_high"))
             cells.append(f"{value:.4f} ({low:.4f} to {high:.4f})")
         rows.append((f"{tail} under {name}", cells))
-    return _table("Surprise, 95% intervals", shown, rows)
+    return aligned_table("Surprise, 95% intervals", shown, rows)
 
 
 def _written_checks(checks: Sequence[Check], *, several: bool) -> list[str]:

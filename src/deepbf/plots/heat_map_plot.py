@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
+from matplotlib.colorbar import Colorbar
 from matplotlib.colors import Normalize, SymLogNorm
 from matplotlib.contour import ContourSet
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
 from deepbf._checks import check_numeric_array, check_positive
-from deepbf.plots.axes import axes_or_new, wrapped
+from deepbf.plots.axes import AXIS_WIDTH, axes_or_new, wrapped
 from deepbf.plots.log_bf_axis import LINEAR_DECADES, LINEAR_PART, Span, log_bf_label, write_tick
 from deepbf.plots.styles import BLACK, GUIDE, SHADE
 
@@ -63,28 +65,12 @@ def heat_map(
     >>> ax.get_xlabel()
     'first observation'
     """
-    x, y, log_bf = _check_plane(x, y, log_bf)
-    names, labels = _check_pair("names", names), _check_pair("labels", labels)
+    x, y, log_bf = check_plane(x, y, log_bf)
+    names, labels = check_pair("names", names), check_pair("labels", labels)
     span = Span.of(log_bf) if limit is None else Span(-check_positive("limit", limit), limit)
     axes = axes_or_new(ax, width=1.0)
-    shown = np.clip(log_bf, span.low, span.high)
-    norm = _norm(span)
-    # What is nan lets this background through.
-    axes.set_facecolor(SHADE)
-    axes.patch.set(hatch="xxx", edgecolor=GUIDE)
-    mesh = axes.pcolormesh(x, y, np.ma.masked_invalid(shown), cmap=COLOUR_MAP, norm=norm, shading="nearest")
-    mesh.set_rasterized(True)
-    contours = _draw_contours(axes, x, y, shown, span, norm)
-    bar = axes.figure.colorbar(
-        mesh, ax=axes, extend=_extend(log_bf, span), ticks=span.locator() if span.is_far else None
-    )
-    bar.set_label(log_bf_label(names, span=span))
-    if span.is_far:
-        bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: write_tick(value)))
-        bar.ax.minorticks_off()
-    if contours is not None:
-        # On the bar, too, the same lines mark the same values.
-        bar.add_lines(contours, erase=True)
+    mesh, contours = draw_plane(axes, x, y, log_bf, span)
+    add_colour_bar([axes], mesh, contours, span, names, beyond=[log_bf])
     num_missing = int(np.isnan(log_bf).sum())
     if num_missing:
         axes.set_title(f"{num_missing} nan, hatched", fontsize="small", loc="right")
@@ -93,9 +79,54 @@ def heat_map(
     return axes
 
 
-def _check_plane(
+def draw_plane(
+    axes: Axes,
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    log_bf: NDArray[np.float64],
+    span: Span,
+    *,
+    labelled: bool = True,
+) -> tuple[QuadMesh, ContourSet | None]:
+    """Draw the colours, and contours which say their values if they are `labelled`; return both."""
+    shown = np.clip(log_bf, span.low, span.high)
+    norm = _norm(span)
+    # What is nan lets this background through.
+    axes.set_facecolor(SHADE)
+    axes.patch.set(hatch="xxx", edgecolor=GUIDE)
+    mesh = axes.pcolormesh(x, y, np.ma.masked_invalid(shown), cmap=COLOUR_MAP, norm=norm, shading="nearest")
+    mesh.set_rasterized(True)
+    return mesh, _draw_contours(axes, x, y, shown, span, norm, labelled=labelled)
+
+
+def add_colour_bar(
+    panels: Sequence[Axes],
+    mesh: QuadMesh,
+    contours: ContourSet | None,
+    span: Span,
+    names: Sequence[str],
+    *,
+    beyond: Sequence[NDArray[np.float64]],
+    label_width: int = AXIS_WIDTH,
+) -> Colorbar:
+    """Put one colour bar beside panels that share a span; its ends point on if a plane of `beyond` goes further."""
+    pooled = np.concatenate([plane.ravel() for plane in beyond])
+    ticks = span.locator() if span.is_far else None
+    bar = panels[0].figure.colorbar(mesh, ax=list(panels), extend=_extend(pooled, span), ticks=ticks)
+    bar.set_label(log_bf_label(names, span=span, width=label_width))
+    if span.is_far:
+        bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: write_tick(value)))
+        bar.ax.minorticks_off()
+    if contours is not None:
+        # On the bar, too, the same lines mark the same values.
+        bar.add_lines(contours, erase=True)
+    return bar
+
+
+def check_plane(
     x: ArrayLike, y: ArrayLike, log_bf: ArrayLike
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return coordinates and values as arrays, if they are of matching shapes."""
     coordinates = []
     for argument, value in (("x", x), ("y", y)):
         array = check_numeric_array(argument, value).astype(np.float64)
@@ -114,7 +145,8 @@ def _check_plane(
     return coordinates[0], coordinates[1], values
 
 
-def _check_pair(argument: str, value: Sequence[str]) -> tuple[str, str]:
+def check_pair(argument: str, value: Sequence[str]) -> tuple[str, str]:
+    """Return two strings, if they are."""
     if isinstance(value, str) or len(value) != 2 or not all(isinstance(entry, str) for entry in value):
         raise ValueError(f"{argument} must be two strings; received {value!r}. Pass, for example, ('first', 'second').")
     return value[0], value[1]
@@ -152,6 +184,8 @@ def _draw_contours(
     shown: NDArray[np.float64],
     span: Span,
     norm: Normalize,
+    *,
+    labelled: bool,
 ) -> ContourSet | None:
     levels = _levels(shown, span)
     if levels.size == 0:
@@ -165,8 +199,9 @@ def _draw_contours(
         linewidths=[2.8 if level == 0 else 0.9 for level in levels],
         linestyles=["dashed" if level < 0 else "solid" for level in levels],
     )
-    words = {level: AT_ONE if level == 0 else write_tick(level) for level in levels}
-    axes.clabel(contours, fmt=words, fontsize="small", inline_spacing=2)
+    if labelled:
+        words = {level: AT_ONE if level == 0 else write_tick(level) for level in levels}
+        axes.clabel(contours, fmt=words, fontsize="small", inline_spacing=2)
     return contours
 
 

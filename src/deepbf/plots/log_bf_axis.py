@@ -12,7 +12,7 @@ from matplotlib.scale import SymmetricalLogTransform
 from matplotlib.ticker import FuncFormatter, Locator, NullFormatter, SymmetricalLogLocator
 from numpy.typing import ArrayLike, NDArray
 
-from deepbf.plots.axes import axis_label
+from deepbf.plots.axes import AXIS_WIDTH, axis_label
 
 # A linear axis that reaches further hides the decision, which is made near 0.
 LINEAR_REACH = 50.0
@@ -118,7 +118,9 @@ def write_tick(value: float) -> str:
     return f"${'-' if value < 0 else ''}10^{{{np.log10(abs(value)):.0f}}}$"
 
 
-def log_bf_label(names: Sequence[str], *, kind: str = "", span: Span | None = None, extra: str = "") -> str:
+def log_bf_label(
+    names: Sequence[str], *, kind: str = "", span: Span | None = None, extra: str = "", width: int = AXIS_WIDTH
+) -> str:
     """Return the words for an axis of log Bayes factors: which, in which base, of which model over which.
 
     Examples
@@ -128,4 +130,4 @@ def log_bf_label(names: Sequence[str], *, kind: str = "", span: Span | None = No
     """
     first, second = names
     what = f"{kind} log Bayes factor (natural log),".lstrip()
-    return axis_label(what, f"{first} over {second}", span.scale_words if span else "", extra)
+    return axis_label(what, f"{first} over {second}", span.scale_words if span else "", extra, width=width)

@@ -11,12 +11,12 @@ from deepbf._lazy import lazy_names
 
 if TYPE_CHECKING:
     from deepbf.reproduction.cache import Cache
-    from deepbf.reproduction.catalogue import names, target, targets
+    from deepbf.reproduction.catalogue import find_target, names, targets
     from deepbf.reproduction.running import reproduce
     from deepbf.reproduction.step import Step
     from deepbf.reproduction.target import SCALES, Drawing, Target
 
-__all__ = ["SCALES", "Cache", "Drawing", "Step", "Target", "names", "reproduce", "target", "targets"]
+__all__ = ["SCALES", "Cache", "Drawing", "Step", "Target", "find_target", "names", "reproduce", "targets"]
 
 _HOMES = {
     "SCALES": "target",
@@ -26,7 +26,7 @@ _HOMES = {
     "Target": "target",
     "names": "catalogue",
     "reproduce": "running",
-    "target": "catalogue",
+    "find_target": "catalogue",
     "targets": "catalogue",
 }
 

@@ -2,10 +2,34 @@
 
 from __future__ import annotations
 
+import re
+
 from deepbf import _checks
+from deepbf.reproduction import (
+    heat_maps,
+    large_samples,
+    repeated_fits,
+    scorecard,
+    separability,
+    size_figures,
+    variant_maps,
+)
 from deepbf.reproduction.target import Target
 
-_TARGETS: tuple[Target, ...] = ()
+_PARTS = (heat_maps, variant_maps, size_figures, large_samples, repeated_fits, separability, scorecard)
+
+
+def _place(target: Target) -> tuple[int, ...]:
+    """Return where a target stands: main figures, tables, the supplement's, then what the paper lacks."""
+    found = re.fullmatch(r"(figure|table)-(s?)(\d+)", target.name)
+    if found is None:
+        return (3, 0)
+    kind, supplement, number = found.groups()
+    return (2 if supplement else kind == "table", int(number))
+
+
+# Sorting keeps the order of what the paper lacks.
+_TARGETS: tuple[Target, ...] = tuple(sorted((one for part in _PARTS for one in part.TARGETS), key=_place))
 
 
 def targets() -> tuple[Target, ...]:
@@ -14,11 +38,11 @@ def targets() -> tuple[Target, ...]:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names that `target` knows."""
+    """Return the names that `find_target` knows."""
     return tuple(one.name for one in _TARGETS)
 
 
-def target(name: str) -> Target:
+def find_target(name: str) -> Target:
     """Return the target called `name`."""
     _checks.check_choice("target", name, names())
     return next(one for one in _TARGETS if one.name == name)

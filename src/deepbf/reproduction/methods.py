@@ -10,6 +10,7 @@ from deepbf.fitting import fit
 from deepbf.models import Model
 
 FNN, BNN, DEEPSET2, OURS = "DeepBF-FNN", "DeepBF-BNN", "DeepBF-DeepSet", "deepbf"
+ABC, BRIDGE, WARP = "ABC", "bridge", "warp bridge"
 
 
 @dataclass(frozen=True)

@@ -8,16 +8,18 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from pathlib import Path
 
+import jax
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from deepbf import _checks
 from deepbf.fitting import StoppedEarlyWarning
 from deepbf.reproduction.cache import Cache
-from deepbf.reproduction.catalogue import target
+from deepbf.reproduction.catalogue import find_target
 from deepbf.reproduction.step import Step, in_order
 from deepbf.reproduction.target import SCALES, Drawing, Plan, Target
 
 CACHE_FOLDER = "cache"
+COMPILED_FOLDER = "compiled"
 
 
 def reproduce(
@@ -53,7 +55,7 @@ def reproduce(
         Called after each target, with its drawing and the files written.
     """
     _checks.check_choice("scale", scale, SCALES)
-    chosen = [target(name) for name in names]
+    chosen = [find_target(name) for name in names]
     plans = {one.name: plan_of(one, scale, observed) for one in chosen}
     folder = Path(out)
     cache = Cache(folder / CACHE_FOLDER)
@@ -119,8 +121,20 @@ def run_side_by_side(steps: Iterable[Step], cache: Cache, executor: Executor) ->
             future.cancel()
 
 
+def keep_compiled(folder: Path) -> None:
+    """Let JAX keep what it compiles: repetitions of a fit run the same programs, which may take longer to build.
+
+    A folder that the user has named already, by JAX's own settings, is left as it is.
+    """
+    if jax.config.values["jax_compilation_cache_dir"] is None:
+        jax.config.update("jax_compilation_cache_dir", str(folder))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
+
+
 def run(step: Step, cache: Cache) -> None:
     """Compute and keep one step; what an interrupted fit has so far is not its result."""
+    keep_compiled(cache.folder / COMPILED_FOLDER)
     with warnings.catch_warnings():
         warnings.simplefilter("error", StoppedEarlyWarning)
         try:

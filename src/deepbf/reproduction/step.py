@@ -69,8 +69,8 @@ class Step:
         return f"{self.function}-{digest}"
 
     def __str__(self) -> str:
-        told = ", ".join(f"{name} {_brief(value)}" for name, value in self.settings.items() if value is not None)
-        return f"{self.function.replace('_', ' ').replace('.', ': ')} ({told})"
+        told = ", ".join(f"{name} {_brief(value)}" for name, value in _flat(self.settings) if value is not None)
+        return f"{self.compute.__name__.replace('_', ' ')} ({told})"
 
 
 def in_order(steps: Iterable[Step]) -> list[Step]:
@@ -87,6 +87,12 @@ def _with_inputs(steps: Iterable[Step]) -> Iterator[Step]:
     for step in steps:
         yield from _with_inputs(step.inputs)
         yield step
+
+
+def _flat(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield settings by name, those inside other settings too."""
+    for name, value in settings.items():
+        yield from _flat(value) if isinstance(value, Mapping) else [(name.replace("_", " "), value)]
 
 
 def _brief(value: Any) -> str:
