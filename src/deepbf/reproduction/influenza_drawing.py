@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from deepbf import plots
 from deepbf._jeffreys import strength_on_jeffreys_scale
+from deepbf.answer import ATYPICAL, written_list
 from deepbf.criticism import StatisticCheck
 from deepbf.evaluation import Evaluation
 from deepbf.plots.axes import Handle, legend_beside
@@ -193,6 +194,7 @@ def answer_text(numbers: dict[str, Any]) -> str:
     rows.append(("  deepbf, mean of all seeds", f"{numbers['mean_log_bf']:.2f}"))
     rows.append(("  ABC on square roots", written(**for_writing(numbers["abc"]))))
     rows.append(("  particles, exact but for their error", written(**for_writing(numbers["particles"]["log_bf"]))))
+    fewest = min(one["num_effective"] for one in numbers["particles"]["evidence"].values())
     first = numbers["trained"][0]
     probs = ", ".join(f"{name} {prob:.2f}" for name, prob in zip(COMPARED, first["posterior_probs"], strict=True))
     lines = [
@@ -200,6 +202,7 @@ def answer_text(numbers: dict[str, Any]) -> str:
         "",
         table(rows),
         "",
+        f"  Particles: {fewest:.0f} effective draws of the parameters, or more, behind each evidence.",
         f"  Probabilities, seed 1, equal before the data: {probs}.",
     ]
     for what, words in (("surprise", "a Bayes factor as much against it"), ("support", "data as strange")):
@@ -281,31 +284,28 @@ def sensitivity_text(numbers: dict[str, Any]) -> str:
 def verdict_text(numbers: dict[str, Any]) -> str:
     """Return what it comes to, in sentences."""
     mean, exact = numbers["mean_log_bf"], numbers["particles"]["log_bf"]
-    strength = strength_on_jeffreys_scale(mean)
-    favoured = FIRST if mean > 0 else SECOND
-    gap = mean - exact["log_bf"]
+    favoured, other = (FIRST, SECOND) if mean > 0 else (SECOND, FIRST)
     infected = {name: numbers["posterior"][name]["reproduction"]["particles"][1] for name in COMPARED}
     varying = numbers["particles"]["constant_over_varying"]["log_bf"]
-    failing = {
-        name: [f"{one['name']} ({one['verdict']})" for one in found if one["verdict"].startswith("too")]
-        for name, found in numbers["criticism_by_particles"].items()
-    }
+    better, worse = ("varies by day", "is constant") if varying < 0 else ("is constant", "varies by day")
+    strange = [name for name in COMPARED if numbers["trained"][0]["support"][name][0] <= ATYPICAL]
     said = [
-        f"Verdict: {favoured} is favoured by {np.exp(abs(mean)):.1f} to 1 ({strength}); particles, without a network, "
-        f"say {exact['log_bf']:.2f} +- {exact['error']:.2f}, a difference of {abs(gap):.2f}.",
-        f"The models hardly differ in what they predict, but much in what they mean: one boy infects "
-        f"{infected[FIRST]:.1f} others with {FIRST}, {infected[SECOND]:.1f} with {SECOND}.",
+        f"Verdict: {favoured} over {other} by {np.exp(abs(mean)):.1f} to 1, {strength_on_jeffreys_scale(mean)}; by "
+        f"particles, without a network, log Bayes factor {exact['log_bf']:.2f} +- {exact['error']:.2f}.",
+        f"The models mean different things: one boy infects {infected[FIRST]:.1f} others with {FIRST}, "
+        f"{infected[SECOND]:.1f} with {SECOND}.",
+        f"Data as strange are rare under {written_list(strange)}." if strange else "The data are typical of both.",
+        *(against(name, found) for name, found in numbers["criticism_by_particles"].items()),
+        "A Bayes factor between two models does not say that either is good: without a latent stage, particles prefer "
+        f"contact that {better} to contact that {worse} by {np.exp(abs(varying)):.0f} to 1.",
     ]
-    said += [
-        f"Against {name} speaks: {', '.join(found)}." if found else f"No statistic here speaks against {name}."
-        for name, found in failing.items()
-    ]
-    better = "contact that varies by day" if varying < 0 else "constant contact"
-    said.append(
-        f"A Bayes factor between two models does not say that either is good: {better} is favoured by "
-        f"{np.exp(abs(varying)):.0f} to 1 (particles, without a latent stage)."
-    )
     return "\n".join(said)
+
+
+def against(name: str, checks: Sequence[dict[str, Any]]) -> str:
+    """Return which statistics of the data a model does not predict."""
+    found = [f"{one['name']} ({one['verdict']})" for one in checks if one["verdict"] != "as predicted"]
+    return f"Against {name}: {', '.join(found)}." if found else f"No statistic here speaks against {name}."
 
 
 # Figures
