@@ -1,7 +1,7 @@
 """The influenza study against the evidence by particles, which is exact but for Monte Carlo error.
 
 Evidences are repeated with several seeds, so that their spread checks the error that each reports. The trained
-estimators are asked at the outbreak, with several seeds, as vectors and as series.
+estimators are asked at the outbreak: more and fewer steps, data laid out as vectors and as series.
 """
 
 import argparse
@@ -61,23 +61,29 @@ def measure_estimator(structure: str, network: str, num_steps: int, seed: int) -
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=3, help="repetitions of everything")
-    parser.add_argument("--steps", type=int, default=3000, help="training steps")
+    parser.add_argument("--only", choices=PARTS, help="one part; the other's results are kept")
     options = parser.parse_args()
-    seeds = range(1, options.seeds + 1)
-    found: dict[str, list[dict[str, object]]] = {"evidence": [], "estimators": []}
-    for seed in seeds:
-        for name in (NO_LATENT, LATENT, VARYING):
-            found["evidence"].append(measure_evidence(name, seed, 6))
-            print(found["evidence"][-1], flush=True)
-    for name in (NO_LATENT, LATENT):
-        found["evidence"].append(measure_evidence(name, 1, 12))
-        print(found["evidence"][-1], flush=True)
-    for structure, network in (("vector", "mlp"), ("series", "summary")):
-        for seed in seeds if structure == "vector" else (1,):
-            found["estimators"].append(measure_estimator(structure, network, options.steps, seed))
-            print(found["estimators"][-1], flush=True)
-    RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+    for part in PARTS if options.only is None else (options.only,):
+        found = []
+        for measure, arguments in PARTS[part]:
+            found.append(measure(*arguments))
+            print(found[-1], flush=True)
+        kept = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
+        RESULTS.write_text(json.dumps({**kept, part: found}, indent=1) + "\n")
+
+
+PARTS = {
+    "evidence": [
+        *((measure_evidence, (name, seed, 6)) for seed in (1, 2, 3) for name in (NO_LATENT, LATENT, VARYING)),
+        *((measure_evidence, (name, 1, 12)) for name in (NO_LATENT, LATENT)),
+    ],
+    "estimators": [
+        (measure_estimator, ("vector", "mlp", 1500, 11)),
+        (measure_estimator, ("series", "summary", 1500, 11)),
+        (measure_estimator, ("series", "conv", 1500, 11)),
+        (measure_estimator, ("vector", "mlp", 6000, 11)),
+    ],
+}
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ TINY = replace(
     num_posterior_steps=20,
     num_predictions=200,
     num_abc=4_000,
-    num_strata=10,
+    num_strata=40,
     rounds=((40, 40), (60, 60)),
 )
 

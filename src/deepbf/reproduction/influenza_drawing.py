@@ -226,7 +226,7 @@ def evaluation_text(numbers: dict[str, Any]) -> str:
                 f"{one['auc']:.3f}",
                 f"{one['loss']:.4f}",
                 f"{one['calibration_error']:.3f} (p = {one['calibration_p_value']:.2f})",
-                written(one["estimated_prior"], one["estimated_prior_error"]),
+                f"{one['estimated_prior']:.3f} +- {one['estimated_prior_error']:.3f}",
             )
         )
     failing = [
