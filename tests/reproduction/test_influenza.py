@@ -6,14 +6,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
 
+from deepbf.answer import Answer, TailArea
+from deepbf.evaluation import measure
 from deepbf.reproduction import Cache, Drawing
 from deepbf.reproduction import influenza as target
 from deepbf.reproduction import influenza_steps as steps
 from deepbf.reproduction.running import run
 from deepbf.reproduction.step import in_order
 from deepbf.reproduction.target import SCALES
-from deepbf.studies.influenza import IN_BED, LATENT, NO_LATENT, VARYING
+from deepbf.studies.influenza import IN_BED, LATENT, NO_LATENT, VARYING, param_names
 
 OUTBREAK = np.array([IN_BED])
 TINY = replace(
@@ -28,28 +31,69 @@ TINY = replace(
 )
 
 
+EVIDENCE = {NO_LATENT: -60.0, LATENT: -61.5, VARYING: -57.0}
+
+
+def fake_answer(log_bf: float, compared: tuple[str, str] = steps.COMPARED) -> xr.Dataset:
+    """What `trained` returns, of an estimator whose log Bayes factors are normal: calibrated by construction."""
+    rng = np.random.default_rng(1)
+    under_each = (rng.normal(2.0, 2.0, 400), rng.normal(-2.0, 2.0, 400))
+    area = TailArea(0.3, 0.25, 0.35)
+    answer = Answer(
+        log_bf, *compared, 0.2, (log_bf - 0.5, log_bf + 0.5), compared, (0.5, 0.5), (0.5, 0.5),
+        surprise=dict.fromkeys(compared, area), support=dict.fromkeys(compared, area),
+    )  # fmt: skip
+    results = measure(under_each, names=compared, num_replicates=20).results
+    return results.assign(
+        {
+            **steps.answer_variables(answer),
+            "members": ("member", [log_bf] * 4),
+            "other_reading": ("other_part", [log_bf, 0.2]),
+        }
+    )
+
+
+def fake_predictions(name: str) -> xr.Dataset:
+    """What `criticised` returns, and but for the evidence `filtered`: courses that are all the observed one."""
+    posterior = {param: np.linspace(0.5, 0.9, 50) for param in param_names(name)}
+    return steps.predictions(posterior, np.repeat(OUTBREAK, 50, axis=0), OUTBREAK[0])
+
+
 @pytest.fixture(scope="module")
-def drawn(tmp_path_factory: pytest.TempPathFactory) -> Drawing:
-    cache = Cache(tmp_path_factory.mktemp("influenza"))
-    plan = target.plan_of(TINY)
-    for step in in_order(plan.values()):
-        run(step, cache)
-    return target.TARGETS[0].draw({label: cache.read(step) for label, step in plan.items()})
+def drawn() -> Drawing:
+    results = {"trained 1": fake_answer(1.0), "trained 2": fake_answer(2.0)}
+    results["varying"] = fake_answer(-3.0, (NO_LATENT, VARYING))
+    results["abc"] = xr.Dataset({"log_bf": 1.2, "error": 0.3})
+    for name, log_evidence in EVIDENCE.items():
+        results[f"criticised {name}"] = fake_predictions(name)
+        results[f"filtered {name}"] = fake_predictions(name).assign(
+            log_evidence=log_evidence, error=0.3, num_effective=80.0
+        )
+    return target.TARGETS[0].draw(results)
 
 
-def test_the_answer_stands_beside_its_independent_check(drawn: Drawing, tmp_path: Path) -> None:
+def test_the_answer_stands_beside_its_independent_check(drawn: Drawing) -> None:
     numbers = drawn.numbers
     assert numbers["direction"] == f"{NO_LATENT} over {LATENT}, natural log"
-    evidence = numbers["particles"]["evidence"]
-    difference = evidence[NO_LATENT]["log_evidence"] - evidence[LATENT]["log_evidence"]
-    assert numbers["particles"]["log_bf"]["log_bf"] == pytest.approx(difference)
-    assert np.isfinite([one["log_evidence"] for one in evidence.values()]).all()
-    assert numbers["mean_log_bf"] == numbers["trained"][0]["log_bf"]
-    for words in ("deepbf, seed 1", "ABC", "particles", "peak height", "Verdict"):
-        assert words in drawn.text
+    assert numbers["mean_log_bf"] == pytest.approx(1.5)
+    assert numbers["spread_over_seeds"] == pytest.approx(np.sqrt(0.5))
+    assert numbers["particles"]["log_bf"] == pytest.approx({"log_bf": 1.5, "error": 0.3 * np.sqrt(2)})
+    assert numbers["particles"]["constant_over_varying"]["log_bf"] == pytest.approx(-3.0)
+    assert f"Verdict: {NO_LATENT} over {LATENT} by 4.5 to 1, substantial" in drawn.text
+    assert "contact that varies by day to contact that is constant by 20 to 1" in drawn.text
+    assert "The data are typical of both." in drawn.text
+
+
+def test_what_is_predicted_does_not_speak_against_a_model(drawn: Drawing) -> None:
+    for name in EVIDENCE:
+        assert f"No statistic here speaks against {name}." in drawn.text
+        assert {one["verdict"] for one in drawn.numbers["criticism"][name]} == {"as predicted"}
+
+
+def test_the_drawing_is_written(drawn: Drawing, tmp_path: Path) -> None:
     files = drawn.write(tmp_path, "influenza")
     assert {file.name for file in files} == {"influenza.txt", "influenza.json", "influenza.png", "influenza-checks.png"}
-    assert json.loads((tmp_path / "influenza.json").read_text()) == json.loads(json.dumps(numbers))
+    assert json.loads((tmp_path / "influenza.json").read_text()) == json.loads(json.dumps(drawn.numbers))
 
 
 def test_every_scale_is_planned() -> None:
@@ -61,14 +105,19 @@ def test_every_scale_is_planned() -> None:
 
 
 @pytest.mark.slow
-def test_a_thorough_plan_is_drawn(tmp_path: Path) -> None:
-    cache, plan = Cache(tmp_path), target.plan_of(replace(TINY, is_thorough=True, num_repetitions=2))
+@pytest.mark.parametrize("is_thorough", [False, True])
+def test_everything_runs(is_thorough: bool, tmp_path: Path) -> None:
+    cache, plan = Cache(tmp_path), target.plan_of(replace(TINY, is_thorough=is_thorough))
     for step in in_order(plan.values()):
         run(step, cache)
-    drawing = target.TARGETS[0].draw({label: cache.read(step) for label, step in plan.items()})
-    assert set(drawing.numbers["other_choices"]) == {"finer", "varying"}
-    assert drawing.numbers["other_choices"]["varying"]["models"] == [NO_LATENT, VARYING]
-    assert drawing.numbers["spread_over_seeds"] > 0
+    numbers = target.TARGETS[0].draw({label: cache.read(step) for label, step in plan.items()}).numbers
+    assert set(numbers["other_choices"]) == ({"finer", "varying"} if is_thorough else set())
+    assert ("other_reading" in numbers["particles"]) == is_thorough
+    evidence = numbers["particles"]["evidence"]
+    assert np.isfinite([one["log_evidence"] for one in evidence.values()]).all()
+    # Few particles, but enough to tell an evidence of about -65 from nonsense.
+    assert all(abs(one["log_evidence"] + 65) < 10 for one in evidence.values())
+    assert np.isfinite(numbers["mean_log_bf"])
 
 
 # Statistics
