@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-slow lint types format bench bench-accuracy bench-overlap bench-evaluate bench-abc bench-bridge bench-trees bench-toolkit bench-sizes bench-lengths bench-variants bench-models bench-losses bench-tailoring bench-sensitivity bench-posteriors bench-criticism bench-support reproduction-page clean
+.PHONY: help setup demo test test-fast test-slow lint types format bench bench-accuracy bench-overlap bench-evaluate bench-abc bench-bridge bench-trees bench-toolkit bench-sizes bench-lengths bench-variants bench-models bench-losses bench-tailoring bench-sensitivity bench-posteriors bench-criticism bench-support bench-influenza reproduction-page clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,7 +44,7 @@ format: setup ## rewrite files in the house format
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: bench-accuracy bench-overlap bench-evaluate bench-abc bench-bridge bench-trees bench-toolkit bench-sizes bench-lengths bench-variants bench-models bench-losses bench-tailoring bench-sensitivity bench-posteriors bench-criticism bench-support ## run every benchmark
+bench: bench-accuracy bench-overlap bench-evaluate bench-abc bench-bridge bench-trees bench-toolkit bench-sizes bench-lengths bench-variants bench-models bench-losses bench-tailoring bench-sensitivity bench-posteriors bench-criticism bench-support bench-influenza ## run every benchmark
 
 bench-accuracy: setup ## error against the exact Bayes factor
 	$(BIN)/python benchmarks/accuracy.py
@@ -96,6 +96,9 @@ bench-criticism: setup ## Z-values of every data source under every model, with 
 
 bench-support: setup ## how often support calls a model's own data strange, and data of no model
 	$(BIN)/python benchmarks/support.py
+
+bench-influenza: setup ## the influenza study against its evidence by particles
+	$(BIN)/python benchmarks/influenza.py
 
 reproduction-page: setup ## put what `deepbf reproduce all --scale standard` computed on docs/reproduction.md
 	$(BIN)/python benchmarks/reproduction_page.py

@@ -31,8 +31,9 @@ def draw(name: str, model: int, *, num_obs: int, size: int = NUM_DRAWS, seed: in
 # What loads
 
 
-def test_the_names_are_the_papers_and_four_others() -> None:
-    assert studies.names() == (*NAMES, *WEAPON_NAMES, "random-effects", *SERIES_NAMES, "covariate", "five-counts")
+def test_the_names_are_the_papers_and_five_others() -> None:
+    others = ("random-effects", *SERIES_NAMES, "covariate", "five-counts", "influenza")
+    assert studies.names() == (*NAMES, *WEAPON_NAMES, *others)
 
 
 @pytest.mark.parametrize("name", NAMES)

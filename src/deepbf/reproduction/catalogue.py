@@ -10,6 +10,7 @@ from deepbf.reproduction import (
     consistency_simulations,
     criticism_panels,
     heat_maps,
+    influenza,
     large_samples,
     repeated_fits,
     scorecard,
@@ -32,6 +33,7 @@ _PARTS = (
     scorecard,
     consistency_simulations,
     consistency_decisions,
+    influenza,
 )
 
 

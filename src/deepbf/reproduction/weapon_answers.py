@@ -186,9 +186,8 @@ def variant_results(
 def one_variant(*parts: xr.Dataset, variant: str) -> xr.Dataset:
     """Return the answers for one variant, added up over the parts; those without variants count as they are."""
     chosen = [part.sel(variant=variant) if "variant" in part.dims else part for part in parts]
-    return answers(
-        list(sum(part["log_bf"].values for part in chosen)), sum(part["observed"].values[None] for part in chosen)
-    )
+    log_bf, observed = (np.sum([part[name].values for part in chosen], axis=0) for name in ("log_bf", "observed"))
+    return answers(list(log_bf), observed[None])
 
 
 def answers(log_bf: Sequence[Floats], observed: Floats | None = None, error: Floats | None = None) -> xr.Dataset:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from deepbf import _checks
-from deepbf.studies import covariate, five_counts, linear_series, random_effects, toy, weapon
+from deepbf.studies import covariate, five_counts, influenza, linear_series, random_effects, toy, weapon
 from deepbf.studies.study import Study
 
 # The largest sample of the paper's figures.
@@ -35,6 +35,7 @@ _ENTRIES: dict[str, _Entry] = {
     "ar-ma": _Entry(linear_series.ar_ma_study, _SERIES_LENGTH),
     "covariate": _Entry(covariate.covariate_study, covariate.NUM_TRIALS),
     "five-counts": _Entry(five_counts.five_counts_study, five_counts.NUM_OBS),
+    "influenza": _Entry(influenza.influenza_study, influenza.NUM_DAYS),
 }
 
 
@@ -47,10 +48,10 @@ def load(name: str, *, num_obs: int | None = None) -> Study:
     """Return the study called `name`, with data sets of `num_obs` observations.
 
     By default the paper's number: 128 for the toy studies, 42 for the weapon studies, whose observations are people. A
-    data set of "weapon-sum" has twelve numbers however many people they sum over. Four are not in the paper: of
+    data set of "weapon-sum" has twelve numbers however many people they sum over. Five are not in the paper: of
     "random-effects", `num_obs` is the number of groups, 20 by default; of "ar-ma", points in time, 100 by default; of
     "covariate", whose data are dicts of arrays, trials, 40 by default; of "five-counts", which has five models, counts,
-    50 by default.
+    50 by default; of "influenza", which has real data, `observed`, but no exact answer, days, 14 by default.
 
     Everything in a study pickles, so its models can be simulated by a pool of processes.
 

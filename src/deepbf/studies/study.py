@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from deepbf.baselines.exact_posterior import ExactPosterior
 from deepbf.models import Model
 
+# Any stands for None: almost every study has an exact answer, and whoever loads one of those by name may call it.
+ExactLogBf = Callable[[Any], NDArray[np.float64]] | Any
+
 
 @dataclass(frozen=True)
 class Study:
@@ -30,11 +33,14 @@ class Study:
     structure
         What `deepbf.fit` should assume about the data.
     exact_log_bf
-        Maps data sets along a leading axis to exact natural log Bayes factors, first model over second.
+        Maps data sets along a leading axis to exact natural log Bayes factors, first model over second; None where
+        nobody knows them.
     exact_log_evidence
         Of more than two models: to exact natural log evidences, shape (data sets, models).
     exact_posteriors
         Exact posterior samplers, one a model, where they are known.
+    observed
+        The real data set, where there is one, laid out as the models simulate it.
     """
 
     name: str
@@ -42,6 +48,7 @@ class Study:
     num_obs: int
     models: tuple[Model, ...]
     structure: str | dict[str, str]
-    exact_log_bf: Callable[[Any], NDArray[np.float64]]
+    exact_log_bf: ExactLogBf = None
     exact_log_evidence: Callable[[Any], NDArray[np.float64]] | None = None
     exact_posteriors: tuple[ExactPosterior, ...] | None = None
+    observed: NDArray[Any] | None = None
