@@ -13,9 +13,11 @@ from deepbf.networks import AbstractPreparation
 from deepbf.networks.histogram import MOST_RAMPS, choose_knots
 from deepbf.networks.preparation import (
     WIDEST_DECORRELATED,
+    CountedVector,
     ScaledVector,
     SquashedSet,
     SquashedVector,
+    prepare_plain_vector,
     prepare_vector,
 )
 from deepbf.networks.set_summary import SetSummary
@@ -29,6 +31,9 @@ KINDS = [
     (ScaledVector, (6,)),
     (ScaledVector, (3, 2)),
     (ScaledVector, ()),
+    (CountedVector, (6,)),
+    (CountedVector, (3, 2)),
+    (CountedVector, ()),
     (SquashedSet, (6,)),
     (SquashedSet, (6, 2)),
     (SetSummary, (6,)),
@@ -104,11 +109,12 @@ def test_vectors_too_wide_to_decorrelate_are_only_squashed() -> None:
     def pilot(width: int) -> list[NDArray[np.float32]]:
         return [np.zeros((4, width), np.float32)] * 2
 
-    assert isinstance(prepare_vector(pilot(WIDEST_DECORRELATED)), ScaledVector)
-    assert isinstance(prepare_vector(pilot(WIDEST_DECORRELATED + 1)), SquashedVector)
+    for prepare_fn, kind in ((prepare_vector, CountedVector), (prepare_plain_vector, ScaledVector)):
+        assert isinstance(prepare_fn(pilot(WIDEST_DECORRELATED)), kind)
+        assert isinstance(prepare_fn(pilot(WIDEST_DECORRELATED + 1)), SquashedVector)
 
 
-@pytest.mark.parametrize("kind", [ScaledVector, SetSummary])
+@pytest.mark.parametrize("kind", [ScaledVector, CountedVector, SetSummary])
 def test_data_that_never_vary_are_prepared_all_the_same(kind: Any) -> None:
     prepared = prepare(kind.fit([np.zeros((50, 6), np.float32)] * 2), np.zeros((3, 6)))
     assert np.isfinite(prepared).all()

@@ -10,7 +10,7 @@ FAR = [0.0, 1e7, 1e30, -1e30]
 
 
 def test_auto_is_the_default_of_the_structure() -> None:
-    assert check_network("auto", "vector") == "mlp"
+    assert check_network("auto", "vector") == "gated"
     assert check_network("auto", "exchangeable") == "deepset"
     assert check_network("auto", "series") == "summary"
 

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -41,12 +42,40 @@ def computed(observed: dict[str, Any], folder: Path) -> dict[Any, xr.Dataset]:
     return {label: cache.read(step) for label, step in plan.items()}
 
 
+class Answering:
+    """Stands in for a trained estimator: any function of the data will do."""
+
+    def log_bf_members(self, data: Any) -> Any:
+        sums = np.asarray(data, dtype=float).reshape(len(data), -1)
+        return np.stack([sums[:, 0] - sums[:, 1], sums[:, 0] - sums[:, 1] + 0.5]) / sums[0].size
+
+    def log_bf(self, data: Any) -> Any:
+        return self.log_bf_members(data).mean(axis=0)
+
+    def geometric(self, data: Any, num_training: int) -> Any:
+        assert num_training == 1
+        return SimpleNamespace(log_bf=self.log_bf(data))
+
+    arithmetic = geometric
+
+
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[Any, xr.Dataset]:
-    """Of simulated people, and of few of them, which is faster."""
+    """Of simulated people, and of few of them, without the time that training takes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(weapon.SCALES, "tiny", TINY)
+        patch.setattr(weapon_answers, "train", lambda *settings: Answering())
+        patch.setattr(weapon_answers, "fit_variants", lambda *settings, **options: Answering())
         return computed(weapon_data.simulated_observed(NUM_PEOPLE), tmp_path_factory.mktemp("cache"))
+
+
+@pytest.mark.slow
+def test_every_method_trains_and_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(weapon.SCALES, "tiny", dataclasses.replace(TINY, num_repeats=1))
+    results = computed(weapon_data.simulated_observed(NUM_PEOPLE), tmp_path / "cache")
+    test_every_method_answers_about_all_data_sets(results)
+    for target in weapon_drawings.TARGETS:
+        target.draw(results).write(tmp_path, target.name)
 
 
 def test_every_method_answers_about_all_data_sets(results: dict[Any, xr.Dataset]) -> None:
@@ -120,6 +149,8 @@ def test_twelve_counts_alone_leave_methods_that_need_people_without_an_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(weapon.SCALES, "tiny", dataclasses.replace(TINY, num_repeats=1))
+    monkeypatch.setattr(weapon_answers, "train", lambda *settings: Answering())
+    monkeypatch.setattr(weapon_answers, "fit_variants", lambda *settings, **options: Answering())
     observed = {**weapon_data.simulated_observed(NUM_PEOPLE), "people": None, "source": "sums.csv"}
     results = computed(observed, tmp_path / "cache")
     drawing = weapon_drawings.draw_table(results)

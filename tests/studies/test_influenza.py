@@ -42,7 +42,7 @@ def simulate(name: str, size: int, *, days: int = 14, seed: int = 1, **changed: 
 
 def test_the_study_has_the_outbreak_and_no_exact_answer() -> None:
     study = studies.load("influenza")
-    assert (study.num_obs, study.structure, study.exact_log_bf) == (14, "vector", None)
+    assert (study.num_obs, study.structure, study.exact_log_bf) == (14, "series", None)
     assert study.observed is not None
     assert (study.observed.sum(), study.observed.max(), study.observed.argmax()) == (1559, 298, 5)
     assert [model.name for model in study.models] == [NO_LATENT, LATENT]
@@ -63,7 +63,7 @@ def test_the_study_survives_pickling() -> None:
 
 def test_the_command_line_finds_it_without_an_exact_answer() -> None:
     found = named_or_file("influenza")
-    assert (found.exact_log_bf, found.settings) == (None, {"structure": "vector"})
+    assert (found.exact_log_bf, found.settings) == (None, {"structure": "series"})
     assert directed_exact(found.exact_log_bf, (1, 0)) is None
 
 

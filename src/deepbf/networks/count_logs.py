@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-# An end of the counts counts as one if it is this near to their middle, in interquartile ranges. Of ten thousand draws,
-# uniform ones stop within 1 and geometric ones within 0.6; normal ones go on to 2.8, and end nowhere in particular.
-FARTHEST_END = 2.0
+# Ends farther from the middle than this, in interquartile ranges, are where a heavy tail happened to stop: squashed
+# values already are logarithms there. Counts of trials end within 5, those of normal shape within 3.
+FARTHEST_END = 10.0
 # Values a column must have at least: logarithms of two or three are the values themselves.
 FEWEST_VALUES = 8
 # Steps between values may differ from whole multiples of the smallest by this share of it: float32 has seven digits.
@@ -23,7 +23,7 @@ class CountLogs(eqx.Module):
     """Logarithms of how far counts are from their least and from their greatest value, half a step added.
 
     Models of counts are full of products of probabilities, whose logarithms are sums. Columns that are not on a grid of
-    values, or have no end in sight, are left out.
+    values, and ends of heavy tails, are left out.
     """
 
     # Standardised values of the ends, and half a step, one entry a logarithm.

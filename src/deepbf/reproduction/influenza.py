@@ -19,6 +19,7 @@ from deepbf.reproduction.target import SCALES as SCALE_NAMES
 from deepbf.reproduction.target import Plan, Target
 from deepbf.studies.influenza import NO_LATENT, VARYING
 
+STRUCTURE = "series"
 # The comparison's own simulator, and one whose steps are half as long: what the length of a step does to the answer.
 STEPS_A_DAY = 6
 FINER = 12
@@ -76,7 +77,12 @@ def plan_of(chosen: Settings) -> Plan:
     trained_step = partial(_trained_step, chosen)
     steps = {f"trained {seed}": trained_step(COMPARED, seed) for seed in range(1, chosen.num_repetitions + 1)}
     steps["abc"] = Step(asked_abc, {"num_simulations": chosen.num_abc, "num_strata": chosen.num_strata, "seed": 1})
-    criticism = {"num_steps": chosen.num_posterior_steps, "num_draws": chosen.num_predictions, "seed": 1}
+    criticism = {
+        "structure": STRUCTURE,
+        "num_steps": chosen.num_posterior_steps,
+        "num_draws": chosen.num_predictions,
+        "seed": 1,
+    }
     rounds = [list(one) for one in chosen.rounds]
     for name in COMPARED:
         steps[f"criticised {name}"] = Step(criticised, {"name": name, **criticism})
@@ -96,6 +102,7 @@ def _trained_step(chosen: Settings, compared: Sequence[str], seed: int, steps_a_
         trained,
         {
             "compared": list(compared),
+            "structure": STRUCTURE,
             "steps_a_day": steps_a_day,
             "num_steps": chosen.num_steps,
             "num_datasets": chosen.num_datasets,

@@ -15,7 +15,6 @@ from deepbf.reproduction.methods import OURS, train
 from deepbf.studies.epidemic_evidence import Round, log_evidence
 from deepbf.studies.influenza import IN_BED, LATENT, NO_LATENT, OTHER_READING, epidemic_model
 
-STRUCTURE = "vector"
 COMPARED = (NO_LATENT, LATENT)
 
 # Draws of equal weight that stand for the weighted ones of importance sampling.
@@ -29,10 +28,12 @@ Counts = NDArray[np.int64]
 READINGS = {"usual": np.array(IN_BED), "other": np.array(OTHER_READING)}
 
 
-def trained(*, compared: Sequence[str], steps_a_day: int, num_steps: int, num_datasets: int, seed: int) -> xr.Dataset:
+def trained(
+    *, compared: Sequence[str], structure: str, steps_a_day: int, num_steps: int, num_datasets: int, seed: int
+) -> xr.Dataset:
     """Return one estimator's evaluation on fresh simulations, and its answer at the outbreak."""
     models = [epidemic_model(name, steps_a_day=steps_a_day) for name in compared]
-    bf = train(models, STRUCTURE, OURS, num_steps, seed)
+    bf = train(models, structure, OURS, num_steps, seed)
     outbreak = READINGS["usual"]
     # The evaluation's own simulations: the same ones for every seed of the training.
     results = bf.evaluate(num_datasets, models=models, observed=outbreak, seed=1, progress=False).results
@@ -86,10 +87,10 @@ def filtered(*, name: str, reading: str, rounds: Sequence[Sequence[int]], seed: 
     )
 
 
-def criticised(*, name: str, num_steps: int, num_draws: int, seed: int) -> xr.Dataset:
+def criticised(*, name: str, structure: str, num_steps: int, num_draws: int, seed: int) -> xr.Dataset:
     """Return what one model predicts after the data, by a trained sampler of its posterior."""
     model, observed = epidemic_model(name), READINGS["usual"]
-    sampler = fit_posterior(model, structure=STRUCTURE, steps=num_steps, seed=seed, progress=False)
+    sampler = fit_posterior(model, structure=structure, steps=num_steps, seed=seed, progress=False)
     posterior = sampler.sample(observed, num_draws, seed=seed)
     assert isinstance(posterior, dict)
     return predictions(posterior, np.asarray(sampler.predictive(observed, num_draws, seed=seed)), observed)
