@@ -22,7 +22,9 @@ def test_every_network_goes_by_its_name(structure: str, network: str) -> None:
 
 
 def test_a_set_network_is_refused_for_vectors() -> None:
-    with pytest.raises(ValueError, match="network for structure='vector' must be one of 'auto', 'mlp', 'fnn', 'bnn'"):
+    with pytest.raises(
+        ValueError, match="network for structure='vector' must be one of 'auto', 'gated', 'mlp', 'fnn', 'bnn'"
+    ):
         check_network("deepset", "vector")
 
 
