@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from deepbf.reproduction import Drawing, Target
 
 ALL = "all"
+# Each takes a gigabyte or two; whoever has the memory may ask for more.
+MOST_WORKERS = 4
 
 
 def reproduce(
@@ -21,7 +24,9 @@ def reproduce(
     listed: bool = typer.Option(False, "--list", help="Name all figures and tables, and stop."),
     data: Path | None = typer.Option(None, help="Observed data to use instead of simulated ones (weapon targets)."),
     out: Path = typer.Option(Path("reproduction"), help="Folder of the drawings; results are kept inside it."),
-    workers: int = typer.Option(1, min=1, help="Processes that compute steps side by side."),
+    workers: int = typer.Option(
+        min(MOST_WORKERS, os.cpu_count() or 1), min=1, help="Processes that compute steps side by side."
+    ),
 ) -> None:
     """Recompute figures and tables; interrupt at any time, and the same command goes on where it stopped."""
     from deepbf import reproduction
