@@ -46,8 +46,8 @@ def test_a_heavy_tail_has_no_upper_end() -> None:
 
 
 def test_the_step_of_a_grid_is_found_whatever_its_unit() -> None:
-    counts = np.random.default_rng(5).poisson(12, 2000)
-    assert abs((step_of(0.25 * counts) or 0.0) - 0.25) < 1e-12
+    counts = np.random.default_rng(5).poisson(12, 2000).astype(np.float64)
+    assert abs((step_of(counts / 4) or 0.0) - 0.25) < 1e-12
     assert step_of(np.random.default_rng(6).normal(size=2000)) is None
 
 
