@@ -8,8 +8,7 @@ import pytest
 
 from deepbf.reproduction import toy_answers, variant_maps
 from deepbf.reproduction.cache import Cache
-from deepbf.reproduction.running import run
-from deepbf.reproduction.step import in_order
+from deepbf.reproduction.running import results_of
 from deepbf.reproduction.target import Drawing, Target
 from deepbf.reproduction.toy_answers import Settings
 from deepbf.studies import load
@@ -77,8 +76,4 @@ def replace_training(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def drawn(target: Target, cache: Cache, scale: str = "tiny") -> Drawing:
     """What a target draws, computed through a cache."""
-    steps = target.plan(scale)
-    for step in in_order(steps.values()):
-        if step not in cache:
-            run(step, cache)
-    return target.draw({label: cache.read(step) for label, step in steps.items()})
+    return target.draw(results_of(target.plan(scale), cache))

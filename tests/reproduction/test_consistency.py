@@ -15,8 +15,7 @@ from deepbf.reproduction import consistency_simulations as simulations
 from deepbf.reproduction.cache import Cache
 from deepbf.reproduction.line_fit import fit_line
 from deepbf.reproduction.methods import FNN, OURS
-from deepbf.reproduction.running import run
-from deepbf.reproduction.step import in_order
+from deepbf.reproduction.running import results_of
 from deepbf.reproduction.target import Drawing, Target
 
 
@@ -39,11 +38,7 @@ class Exact:
 
 
 def reproduced(target: Target, folder: Path) -> Drawing:
-    cache = Cache(folder)
-    plan = target.plan("quick")
-    for step in in_order(plan.values()):
-        run(step, cache)
-    return target.draw({label: cache.read(step) for label, step in plan.items()})
+    return target.draw(results_of(target.plan("quick"), Cache(folder)))
 
 
 def test_a_power_law_has_its_slope() -> None:
@@ -109,7 +104,7 @@ def test_one_absurd_tail_does_not_rule_and_excess_loss_is_never_negative() -> No
 
 def test_errors_that_fall_with_the_root_of_simulations_have_slope_one_half(tmp_path: Path, monkeypatch: Any) -> None:
     def train(models: Any, structure: str, method: str, num_steps: None, seed: int, *, num_simulations: int) -> Exact:
-        assert (structure == "vector") == (method == FNN)
+        assert structure == "exchangeable"
         worse = 3.0 if method == FNN else 1.0
         return Exact("data-3", simulations.NUM_OBS, worse * num_simulations**-0.5, seed)
 

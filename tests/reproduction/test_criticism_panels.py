@@ -11,19 +11,14 @@ from deepbf.criticism import ZValues
 from deepbf.reproduction import criticism_cases as cases
 from deepbf.reproduction import criticism_panels as panels
 from deepbf.reproduction.cache import Cache
-from deepbf.reproduction.running import run
-from deepbf.reproduction.step import in_order
+from deepbf.reproduction.running import results_of
 from deepbf.reproduction.target import Drawing, Target
 
 BY_NAME = {target.name: target for target in panels.TARGETS}
 
 
 def reproduced(target: Target, folder: Path) -> Drawing:
-    cache = Cache(folder)
-    plan = target.plan("quick")
-    for step in in_order(plan.values()):
-        run(step, cache)
-    return target.draw({label: cache.read(step) for label, step in plan.items()})
+    return target.draw(results_of(target.plan("quick"), Cache(folder)))
 
 
 def draws(low: float, high: float) -> ZValues:

@@ -8,8 +8,8 @@ import pytest
 from deepbf.reproduction import heat_maps, toy_answers
 from deepbf.reproduction.cache import Cache
 from deepbf.reproduction.map_errors import errors_of, has_no_log, odds_in_single_precision
-from deepbf.reproduction.methods import DEEPSET2, FNN, OURS
-from deepbf.reproduction.toy_answers import ABC, BOTH, NARROW, SCALES, STUDIES, WIDE, exact_step
+from deepbf.reproduction.methods import ABC, DEEPSET2, FNN, OURS
+from deepbf.reproduction.toy_answers import BOTH, NARROW, SCALES, STUDIES, WIDE, exact_step
 from tests.reproduction.exact_estimators import OFFSET, TINY, drawn, replace_training
 
 TARGETS = {target.name: target for target in heat_maps.TARGETS}

@@ -13,8 +13,7 @@ from deepbf.evaluation import measure
 from deepbf.reproduction import Cache, Drawing
 from deepbf.reproduction import influenza as target
 from deepbf.reproduction import influenza_steps as steps
-from deepbf.reproduction.running import run
-from deepbf.reproduction.step import in_order
+from deepbf.reproduction.running import results_of
 from deepbf.reproduction.target import SCALES
 from deepbf.studies.influenza import IN_BED, LATENT, NO_LATENT, VARYING, param_names
 
@@ -107,10 +106,8 @@ def test_every_scale_is_planned() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("is_thorough", [False, True])
 def test_everything_runs(is_thorough: bool, tmp_path: Path) -> None:
-    cache, plan = Cache(tmp_path), target.plan_of(replace(TINY, is_thorough=is_thorough))
-    for step in in_order(plan.values()):
-        run(step, cache)
-    numbers = target.TARGETS[0].draw({label: cache.read(step) for label, step in plan.items()}).numbers
+    plan = target.plan_of(replace(TINY, is_thorough=is_thorough))
+    numbers = target.TARGETS[0].draw(results_of(plan, Cache(tmp_path))).numbers
     assert set(numbers["other_choices"]) == ({"finer", "varying"} if is_thorough else set())
     assert ("other_reading" in numbers["particles"]) == is_thorough
     evidence = numbers["particles"]["evidence"]

@@ -11,10 +11,10 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from deepbf import plots, studies
+from deepbf.evaluation.labels import EXACT
 from deepbf.evaluation.tail_areas import binomial_interval
 from deepbf.plots import Decay
 from deepbf.plots.num_obs_axis import show_num_obs
-from deepbf.plots.results import EXACT
 from deepbf.reproduction.line_fit import LineFit, fit_line
 from deepbf.reproduction.methods import OURS, train
 from deepbf.reproduction.prose import paragraph

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from deepbf import plots, studies
+from deepbf.evaluation.measuring import DEFAULT_CLIP
 from deepbf.plots import Decay
 from deepbf.reproduction.line_fit import LineFit, fit_line
-from deepbf.reproduction.methods import FNN, OURS, TRAININGS, train
+from deepbf.reproduction.methods import FNN, OURS, train
 from deepbf.reproduction.prose import paragraph
 from deepbf.reproduction.step import Step
 from deepbf.reproduction.target import Drawing, Plan, Results, Target
@@ -34,8 +35,6 @@ NUM_OBS = 16
 TEST_SEED = 1_000_003
 # Evidence beyond 1,000 to 1 settles any question, and its simulations are too rare to learn it from.
 LOG_MODERATE = float(np.log(1e3))
-# Where all data sets count, both sides are clipped here, as in the evaluation toolkit: else one of a million rules.
-LOG_CLIP = float(np.log(1e6))
 MEASURES = {
     "error": "mean absolute error of log BF, |exact| < log 1,000",
     "clipped_error": "mean absolute error of log BF, all data, clipped",
@@ -68,8 +67,7 @@ def estimate(
 ) -> xr.Dataset:
     """Return estimated and exact log BFs, first model over second, at fresh data sets of each model."""
     loaded = studies.load(study, num_obs=num_obs)
-    structure = "vector" if TRAININGS[method].network == "fnn" else "exchangeable"
-    bf = train(loaded.models, structure, method, None, seed, num_simulations=num_simulations)
+    bf = train(loaded.models, str(loaded.structure), method, None, seed, num_simulations=num_simulations)
     data = [model.simulate(num_datasets, test_seed).data for model in loaded.models]
     dims = ("model", "dataset")
     return xr.Dataset(
@@ -88,14 +86,15 @@ def measures_of(estimated: Floats, exact: Floats) -> dict[str, float]:
     The excess loss is taken in expectation over which model a data set came from, given the data set: the divergence of
     the estimated from the exact posterior probabilities, which is never negative and has little noise.
     """
-    clipped = np.clip(estimated, -LOG_CLIP, LOG_CLIP)
+    # Where all data sets count, both sides are clipped, as in the evaluation toolkit: else one of a million rules.
+    clipped, clipped_exact = (np.clip(part, -DEFAULT_CLIP, DEFAULT_CLIP) for part in (estimated, exact))
     moderate = np.where(np.abs(exact) < LOG_MODERATE, np.abs(clipped - exact), np.nan)
     loss_if_first = np.logaddexp(0, -estimated) - np.logaddexp(0, -exact)
     loss_if_second = np.logaddexp(0, estimated) - np.logaddexp(0, exact)
     excess = expit(exact) * loss_if_first + expit(-exact) * loss_if_second
     return {
         "error": float(np.mean(np.nanmean(moderate, axis=1))),
-        "clipped_error": float(np.mean(np.abs(clipped - np.clip(exact, -LOG_CLIP, LOG_CLIP)))),
+        "clipped_error": float(np.mean(np.abs(clipped - clipped_exact))),
         "excess_loss": float(np.mean(excess)),
     }
 

@@ -10,7 +10,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from deepbf.evaluation.labels import EXACT
 from deepbf.plots import HeatMapRow, heat_map_grid
+from deepbf.reproduction.criticism_cases import OUTLIERS
 from deepbf.reproduction.map_errors import (
     ABOUT_THE_TABLE,
     as_numbers,
@@ -20,14 +22,12 @@ from deepbf.reproduction.map_errors import (
     odds_in_single_precision,
     shown_in,
 )
-from deepbf.reproduction.methods import DEEPSET2, FNN, OURS
+from deepbf.reproduction.methods import ABC, DEEPSET2, FNN, OURS
 from deepbf.reproduction.step import Step
 from deepbf.reproduction.target import Drawing, Results, Target
 from deepbf.reproduction.toy_answers import (
-    ABC,
     BOTH,
     COUNTS,
-    EXACT,
     NARROW,
     SCALES,
     STUDIES,
@@ -38,8 +38,6 @@ from deepbf.reproduction.toy_answers import (
     network_step,
 )
 
-# The outliers of the paper's example of model criticism: all observations have this value.
-OUTLIERS = {"data-1-ii": 18.0, "data-2": 10.0, "data-3": 2.5}
 RED, YELLOW = "#E3120B", "#FFE119"
 STAR_WORDS = {RED: "outlier", YELLOW: "inlier: a simulated data set of either model"}
 # Of the paper's 30,000 data sets, in its own wider ranges, whose ends it does not say.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from deepbf.evaluation.labels import EXACT
 from deepbf.evaluation.table import aligned_table, write_number
 from deepbf.reproduction.answering import by_training, exactly
 from deepbf.reproduction.methods import DEEPSET2, OURS
@@ -102,7 +103,7 @@ def described(result: xr.Dataset, method: str) -> dict[str, Any]:
     The correlation is of log Bayes factors over both models, clipped at a million to one, as the paper's figure has it.
     """
     clip = float(result.attrs["clip"])
-    exact, estimated = (np.clip(result["log_bf"].sel(estimator=name), -clip, clip) for name in ("exact", method))
+    exact, estimated = (np.clip(result["log_bf"].sel(estimator=name), -clip, clip) for name in (EXACT, method))
     return {
         "correlation": float(np.corrcoef(exact, estimated)[0, 1]) if float(np.std(estimated)) > 0 else 0.0,
         **{m: list(metric_value(result, m, method)) for m in ("excess_loss", "clipped_mse", "agreement", "spearman")},

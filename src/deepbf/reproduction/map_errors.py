@@ -10,10 +10,8 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
+from deepbf.evaluation.measuring import DEFAULT_CLIP
 from deepbf.reproduction.toy_answers import NARROW, WIDE, first_of_each
-
-# Beyond a Bayes factor of a million to one, no decision depends on the exact number.
-CLIP = float(np.log(1e6))
 
 Floats = NDArray[np.float64]
 
@@ -65,7 +63,7 @@ def map_errors(answers: xr.Dataset, exact: xr.Dataset, inside: NDArray[np.bool_]
     truth, shown = np.asarray(exact["samples"]), inside
     if len(estimated) < len(truth):
         truth, shown = first_of_each(truth, len(estimated) // 2), first_of_each(shown, len(estimated) // 2)
-    found["samples"] = errors_of(np.clip(estimated, -CLIP, CLIP), np.clip(truth, -CLIP, CLIP))
+    found["samples"] = errors_of(*(np.clip(part, -DEFAULT_CLIP, DEFAULT_CLIP) for part in (estimated, truth)))
     found["shown"] = errors_of(estimated[shown], truth[shown])
     return found
 

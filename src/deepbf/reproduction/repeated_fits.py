@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 from deepbf import plots, studies
+from deepbf.evaluation.labels import EXACT
+from deepbf.evaluation.measuring import DEFAULT_CLIP
 from deepbf.evaluation.table import aligned_table
 from deepbf.reproduction.methods import BNN, FNN, OURS
 from deepbf.reproduction.questions import Answers
-from deepbf.reproduction.sample_sizes import EXACT, TITLES
+from deepbf.reproduction.sample_sizes import TITLES
 from deepbf.reproduction.size_figures import largest
 from deepbf.reproduction.target import Drawing, Plan, Results, Target
 
@@ -22,8 +24,6 @@ STUDY = "data-1-i"
 METHODS = (FNN, BNN, OURS)
 # As many as can be told apart on a page.
 NUM_SHOWN = 5
-# Beyond a million to one, no decision depends on the number.
-CLIP = float(np.log(1e6))
 
 
 def plan(scale: str) -> Plan:
@@ -37,7 +37,7 @@ def plan(scale: str) -> Plan:
 
 def disagreement(answers: list[Answers]) -> tuple[float, float]:
     """Return the typical difference of two fits' log Bayes factors, clipped, and their mean rank correlation."""
-    pooled = np.clip([np.concatenate(one.by_model) for one in answers], -CLIP, CLIP)
+    pooled = np.clip([np.concatenate(one.by_model) for one in answers], -DEFAULT_CLIP, DEFAULT_CLIP)
     differences = [np.sqrt(np.mean((a - b) ** 2)) for a, b in combinations(pooled, 2)]
     ranks = [within_models(a, b) for a, b in combinations(answers, 2)]
     return float(np.mean(differences)), float(np.mean(ranks))

@@ -16,7 +16,7 @@ from deepbf.fitting import StoppedEarlyWarning
 from deepbf.reproduction.cache import Cache
 from deepbf.reproduction.catalogue import find_target
 from deepbf.reproduction.step import Step, in_order
-from deepbf.reproduction.target import SCALES, Drawing, Plan, Target
+from deepbf.reproduction.target import SCALES, Drawing, Plan, Results, Target
 
 CACHE_FOLDER = "cache"
 COMPILED_FOLDER = "compiled"
@@ -69,9 +69,7 @@ def reproduce(
         transient=True,
     ) as bar:
         for one in chosen:
-            missing = [step for step in in_order(plans[one.name].values()) if step not in cache]
-            run_all(missing, cache, executor, bar, one.name)
-            drawing = one.draw({label: cache.read(step) for label, step in plans[one.name].items()})
+            drawing = one.draw(results_of(plans[one.name], cache, executor, bar, one.name))
             files = drawing.write(folder / scale, one.name)
             drawings[one.name] = drawing
             if on_drawn is not None:
@@ -86,6 +84,15 @@ def plan_of(wanted: Target, scale: str, observed: str | os.PathLike[str] | None)
     if wanted.read is None:
         raise ValueError(f"observed data were given, but {wanted.name} takes none. Leave them out.")
     return wanted.plan(scale, wanted.read(Path(observed)))
+
+
+def results_of(
+    plan: Plan, cache: Cache, executor: Executor | None = None, bar: Progress | None = None, name: str = ""
+) -> Results:
+    """Return the results of a plan under its labels; those that are not kept are computed first, and kept."""
+    missing = [step for step in in_order(plan.values()) if step not in cache]
+    run_all(missing, cache, executor, Progress(disable=True) if bar is None else bar, name)
+    return {label: cache.read(step) for label, step in plan.items()}
 
 
 def run_all(steps: Sequence[Step], cache: Cache, executor: Executor | None, bar: Progress, name: str) -> None:

@@ -23,7 +23,6 @@ STUDIES = ("data-1-i", "data-1-ii", "data-3")
 TITLES = {"data-1-i": "Data 1 (i)", "data-1-ii": "Data 1 (ii)", "data-3": "Data 3"}
 PAPER_SIZES = (2, 4, 8, 16, 32, 64, 128)
 PAPER_STEPS = 400_000
-EXACT = "exact"
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,12 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from deepbf import plots
+from deepbf.evaluation.labels import EXACT
 from deepbf.evaluation.table import aligned_table, write_number
 from deepbf.reproduction.methods import FNN, OURS
 from deepbf.reproduction.panels import grid, head, one_legend, only_outer_labels
 from deepbf.reproduction.questions import Answers
-from deepbf.reproduction.sample_sizes import EXACT, SCALES, TITLES, Comparison, comparisons
+from deepbf.reproduction.sample_sizes import SCALES, TITLES, Comparison, comparisons
 from deepbf.reproduction.target import Drawing, Plan, Results, Target
 
 METRICS = {

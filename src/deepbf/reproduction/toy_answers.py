@@ -21,7 +21,6 @@ from deepbf.studies import Study, load
 
 TITLES = {"data-1-ii": "Data 1", "data-2": "Data 2", "data-3": "Data 3"}
 STUDIES = tuple(TITLES)
-EXACT, ABC = "exact", "ABC"
 # What is asked about two observations: the Bayes factor of both, of either alone, and of both taken twice.
 BOTH, FIRST, SECOND, TWICE = "both", "first", "second", "twice"
 PARTS = {1: (FIRST, SECOND), 2: (BOTH,), 4: (TWICE,)}

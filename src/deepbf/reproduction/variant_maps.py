@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from deepbf.evaluation.labels import EXACT
 from deepbf.plots import HeatMapRow, heat_map_grid, scatter
 from deepbf.plots.axes import wrapped
 from deepbf.reproduction.heat_maps import names_of
@@ -33,7 +34,6 @@ from deepbf.reproduction.step import Step
 from deepbf.reproduction.target import Drawing, Results, Target
 from deepbf.reproduction.toy_answers import (
     BOTH,
-    EXACT,
     FIRST,
     NARROW,
     NUM_SCATTERED,

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from deepbf.evaluation import measure
+from deepbf.evaluation.labels import EXACT
 from deepbf.reproduction import weapon_answers as ask
 from deepbf.reproduction import weapon_data as data
 from deepbf.reproduction.methods import BNN, FNN, OURS
@@ -19,7 +20,6 @@ from deepbf.reproduction.weapon_answers import FULL, MODELS, SUM
 # The Bayes factor of the real data by TreeBUGS: tail areas at a given one depend on the trees alone.
 PAPER_BF = 8.10
 
-EXACT = "exact"
 IMPORTANCE = "importance sampling"
 ABC_FULL, ABC_SUM = "ABC-full", "ABC-sum"
 PAPER_SUM, PAPER_FULL = "DeepBF-sum", "DeepBF-full"

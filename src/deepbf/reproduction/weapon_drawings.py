@@ -11,12 +11,13 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from deepbf import plots
+from deepbf.evaluation.labels import EXACT
+from deepbf.evaluation.table import aligned_table
 from deepbf.evaluation.tail_areas import surprise
 from deepbf.reproduction.target import Drawing, Results, Target
 from deepbf.reproduction.weapon import (
     ABC_FULL,
     ABC_SUM,
-    EXACT,
     IMPORTANCE,
     INTRINSIC,
     METHODS,
@@ -43,6 +44,8 @@ PAPER_TABLE = {
     PAPER_GEOMETRIC: (1.7, 0.140, 0.023),
 }
 NEEDS_PEOPLE = "needs one row a person"
+# Characters of the longest method's name, and a little.
+LABEL_WIDTH = 22
 DIRECTION = "process dissociation over Stroop"
 MAIN_DENSITIES = (IMPORTANCE, ABC_SUM, OUR_SUM, OUR_FULL)
 # Where log Bayes factors are compared number by number: up to a thousand to one.
@@ -103,18 +106,11 @@ def draw_figure_8(results: Results) -> Drawing:
 
 def draw_figure_s30(results: Results) -> Drawing:
     """Return scatter plots of every two methods."""
-    evaluation = results["evaluation"]
     compared = (EXACT, OUR_SUM, PAPER_FULL, ABC_SUM, PAPER_ARITHMETIC, PAPER_GEOMETRIC)
     figure = Figure(figsize=(13, 13), layout="constrained")
-    plots.pairs({name: _by_tree(evaluation, name) for name in compared}, names=MODELS, figure=figure)
+    plots.pairs({name: _log_bfs(results, name) for name in compared}, names=MODELS, figure=figure)
     figure.suptitle(f"Method against method, at data SIMULATED from both trees\n{_heading(results)}", fontsize="medium")
     return Drawing(_told(results), {"": figure}, _figure_numbers(results))
-
-
-def _by_tree(evaluation: xr.Dataset, method: str) -> list[NDArray[np.float64]]:
-    """Return a method's log Bayes factors at data of each tree."""
-    log_bf = evaluation["log_bf"].sel(estimator=method)
-    return [np.asarray(log_bf[np.asarray(evaluation["source"] == model)], dtype=np.float64) for model in MODELS]
 
 
 def draw_figure_s31(results: Results) -> Drawing:
@@ -216,21 +212,23 @@ def _accuracy(results: Results, method: str) -> dict[str, Any]:
 
 
 def _written_rows(rows: list[dict[str, Any]]) -> str:
-    lines = [f"{'method':<20} {'BF':>8} {'exact':>7} {'error of log BF':>15} {'p1':>23} {'p2':>23}"]
-    for row in rows:
-        if row["bf"] is None:
-            lines.append(f"{row['method']:<20} {NEEDS_PEOPLE}")
-            continue
-        exact = "" if row["exact_bf"] is None else f"{row['exact_bf']:.3g}"
-        lines.append(
-            f"{row['method']:<20} {row['bf']:>8.3g} {exact:>7} {_written_error(row):>15} "
-            f"{_written_tail(row['p1']):>23} {_written_tail(row['p2']):>23}"
-        )
+    columns = ["BF", "exact", "error of log BF", "p1", "p2"]
+    lines = _table(columns, {row["method"]: _written_row(row) for row in rows if row["bf"] is not None})
+    lines += [f"  {row['method']:<{LABEL_WIDTH}}{NEEDS_PEOPLE}" for row in rows if row["bf"] is None]
     widest = max(len(method) for method in METHODS)
     notes = [f"  {method:<{widest}}  {words}" for method, words in METHODS.items()]
     return "\n".join(
         [*lines, "", "The error is the spread over repetitions, or the method's own if there is one.", *notes]
     )
+
+
+def _table(columns: list[str], rows: dict[str, list[str]]) -> list[str]:
+    return aligned_table("method", columns, list(rows.items()), narrowest=7, label_width=LABEL_WIDTH)
+
+
+def _written_row(row: dict[str, Any]) -> list[str]:
+    exact = "" if row["exact_bf"] is None else f"{row['exact_bf']:.3g}"
+    return [f"{row['bf']:.3g}", exact, _written_error(row), _written_tail(row["p1"]), _written_tail(row["p2"])]
 
 
 def _written_error(row: dict[str, Any]) -> str:
@@ -244,23 +242,21 @@ def _written_tail(tail: dict[str, float]) -> str:
 
 
 def _written_tails(rows: list[dict[str, Any]]) -> str:
-    lines = [f"{'method':<20} {'p1':>23} {'p2':>23}"]
-    lines += [f"{row['method']:<20} {_written_tail(row['p1']):>23} {_written_tail(row['p2']):>23}" for row in rows]
-    return "\n".join(lines)
+    tails = {row["method"]: [_written_tail(row["p1"]), _written_tail(row["p2"])] for row in rows}
+    return "\n".join(_table(["p1", "p2"], tails))
 
 
 def _written_accuracy(rows: list[dict[str, Any]]) -> str:
-    lines = [f"{'method':<20} {'Spearman, PD':>13} {'Spearman, Stroop':>17} {'error':>7} {'AUC':>7}"]
-    for row in rows:
-        first, second = row["spearman"].values()
-        lines.append(f"{row['method']:<20} {first:>13.4f} {second:>17.4f} {row['rmse']:>7.3f} {row['auc']:>7.4f}")
-    return "\n".join(lines)
+    cells = {
+        row["method"]: [*(f"{rho:.4f}" for rho in row["spearman"].values()), f"{row['rmse']:.3f}", f"{row['auc']:.4f}"]
+        for row in rows
+    }
+    return "\n".join(_table(["Spearman, PD", "Spearman, Stroop", "error", "AUC"], cells))
 
 
 def _written_paper() -> str:
-    lines = [f"{'method':<20} {'BF':>8} {'p1':>7} {'p2':>7}"]
-    lines += [f"{method:<20} {bf:>8.3g} {p1:>7.3f} {p2:>7.3f}" for method, (bf, p1, p2) in PAPER_TABLE.items()]
-    return "\n".join(lines)
+    cells = {method: [f"{bf:.3g}", f"{p1:.3f}", f"{p2:.3f}"] for method, (bf, p1, p2) in PAPER_TABLE.items()}
+    return "\n".join(_table(["BF", "p1", "p2"], cells))
 
 
 def _source(results: Results) -> str:
