@@ -1,13 +1,13 @@
 """What is kept is never computed again; an interruption loses the step that was running, and nothing else."""
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import xarray as xr
 from matplotlib.figure import Figure
 
-from deepbf.reproduction import Cache, Drawing, Step, Target, catalogue, reproduce
+from deepbf.reproduction import Cache, Drawing, Step, Target, catalogue, reproduce, running
 from deepbf.reproduction.running import plan_of, run
 from tests.reproduction.recorded import interrupted, number_step, total_step
 
@@ -69,6 +69,32 @@ def test_an_executor_computes_inputs_before_what_needs_them(tmp_path: Path, use)
     with ThreadPoolExecutor(2) as executor:
         assert reproduce(["sum"], out=tmp_path, executor=executor, progress=False)["sum"].text == "3"
     assert log.read_text().split()[-1] == "total"
+
+
+class AtOnce(Executor):
+    """Runs what it is given before `submit` returns."""
+
+    def submit(self, fn, /, *args, **kwargs) -> Future:
+        future = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
+@pytest.mark.parametrize("executor", [None, AtOnce()])
+def test_a_target_is_drawn_before_the_last_of_all_steps(tmp_path: Path, use, monkeypatch, executor) -> None:
+    monkeypatch.setattr(running, "MOST_SUBMITTED", 1)
+    log = tmp_path / "log"
+    use(sum_target(log, "one", 1.0, 2.0), sum_target(log, "two", 3.0, 4.0))
+    known = {}
+    reproduce(
+        ["one", "two"],
+        out=tmp_path,
+        executor=executor,
+        progress=False,
+        on_drawn=lambda target, drawing, files: known.update({target.name: log.read_text().split("\n")[:-1]}),
+    )
+    assert sorted(known["one"]) == ["number 1", "number 2", "total"]
+    assert known["two"][3:] == ["number 3", "number 4", "total"]
 
 
 def test_a_failing_step_keeps_what_was_done_before_it(tmp_path: Path, use) -> None:

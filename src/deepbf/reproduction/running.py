@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from itertools import islice
 from pathlib import Path
 
 import jax
@@ -20,6 +21,9 @@ from deepbf.reproduction.target import SCALES, Drawing, Plan, Results, Target
 
 CACHE_FOLDER = "cache"
 COMPILED_FOLDER = "compiled"
+# Steps handed to an executor at a time: more than it has workers, but not all, for those that wait for results of
+# others are to come before those of later targets.
+MOST_SUBMITTED = 32
 
 
 def reproduce(
@@ -68,10 +72,11 @@ def reproduce(
         disable=not progress,
         transient=True,
     ) as bar:
-        for one in chosen:
-            drawing = one.draw(results_of(plans[one.name], cache, executor, bar, one.name))
-            files = drawing.write(folder / scale, one.name)
-            drawings[one.name] = drawing
+        for name in computed(plans, cache, executor, bar):
+            one = find_target(name)
+            drawing = one.draw(results_of(plans[name], cache))
+            files = drawing.write(folder / scale, name)
+            drawings[name] = drawing
             if on_drawn is not None:
                 on_drawn(one, drawing, files)
     return drawings
@@ -86,38 +91,56 @@ def plan_of(wanted: Target, scale: str, observed: str | os.PathLike[str] | None)
     return wanted.plan(scale, wanted.read(Path(observed)))
 
 
-def results_of(
-    plan: Plan, cache: Cache, executor: Executor | None = None, bar: Progress | None = None, name: str = ""
-) -> Results:
+def results_of(plan: Plan, cache: Cache) -> Results:
     """Return the results of a plan under its labels; those that are not kept are computed first, and kept."""
-    missing = [step for step in in_order(plan.values()) if step not in cache]
-    run_all(missing, cache, executor, Progress(disable=True) if bar is None else bar, name)
+    for step in missing_steps(plan, cache):
+        run(step, cache)
     return {label: cache.read(step) for label, step in plan.items()}
 
 
-def run_all(steps: Sequence[Step], cache: Cache, executor: Executor | None, bar: Progress, name: str) -> None:
-    """Compute and keep all steps, which come inputs first; inputs that are not among them are kept already."""
-    task = bar.add_task(name, total=len(steps))
+def missing_steps(plan: Plan, cache: Cache) -> list[Step]:
+    """Return the steps of a plan that are not kept, inputs first."""
+    return [step for step in in_order(plan.values()) if step not in cache]
+
+
+def computed(plans: Mapping[str, Plan], cache: Cache, executor: Executor | None, bar: Progress) -> Iterator[str]:
+    """Compute and keep what plans lack; yield each plan's name, in their order, as soon as nothing of it is missing.
+
+    Steps of later plans run while one is drawn, and while the last steps of one are waited for.
+    """
+    awaited = {name: [step.key for step in missing_steps(plan, cache)] for name, plan in plans.items()}
+    steps = {step.key: step for plan in plans.values() for step in missing_steps(plan, cache)}
+    task = bar.add_task("", total=len(steps))
+    done: set[str] = set()
     if executor is None:
-        for step in steps:
-            bar.update(task, description=f"{name}: {step}")
-            run(step, cache)
-            bar.advance(task)
+        finished = run_here(steps.values(), cache, lambda step: bar.update(task, description=str(step)))
     else:
+        finished = run_side_by_side(steps.values(), cache, executor)
+    for name, keys in awaited.items():
         bar.update(task, description=name)
-        for _ in run_side_by_side(steps, cache, executor):
+        while not done.issuperset(keys):
+            done.add(next(finished).key)
             bar.advance(task)
-    bar.remove_task(task)
+        yield name
 
 
-def run_side_by_side(steps: Iterable[Step], cache: Cache, executor: Executor) -> Iterable[Step]:
-    """Compute steps on an executor, each as soon as its inputs are kept; yield those done."""
+def run_here(steps: Iterable[Step], cache: Cache, tell: Callable[[Step], None]) -> Iterator[Step]:
+    """Compute steps, which come inputs first, one after the other, telling each before; yield those done."""
+    for step in steps:
+        tell(step)
+        run(step, cache)
+        yield step
+
+
+def run_side_by_side(steps: Iterable[Step], cache: Cache, executor: Executor) -> Iterator[Step]:
+    """Compute steps on an executor, the first ones first, each once its inputs are kept; yield those done."""
     waiting = {step.key: step for step in steps}
     running: dict[Future[None], Step] = {}
     try:
         while waiting or running:
             under_way = waiting.keys() | {step.key for step in running.values()}
-            for step in [s for s in waiting.values() if not any(source.key in under_way for source in s.inputs)]:
+            ready = (step for step in waiting.values() if not any(source.key in under_way for source in step.inputs))
+            for step in list(islice(ready, MOST_SUBMITTED - len(running))):
                 running[executor.submit(run, step, cache)] = waiting.pop(step.key)
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 step = running.pop(future)
