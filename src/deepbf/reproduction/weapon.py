@@ -96,7 +96,7 @@ SCALES = {
         paper_steps_sum=20_000,
         paper_steps_full=5_000,
         paper_steps_person=20_000,
-        our_steps_sum=20_000,
+        our_steps_sum=60_000,
         our_steps_full=5_000,
         our_steps_variants=5_000,
         importance_draws=10_000,
@@ -143,8 +143,9 @@ def exact_step(settings: Settings, observed: data.Observed) -> Step:
 def method_steps(settings: Settings, observed: data.Observed) -> dict[str, tuple[Step, ...]]:
     """Return the steps of every method but the exact one, a step a repetition."""
     seeds = [settings.seed + k for k in range(settings.num_repeats)]
+    few_seeds = seeds[: settings.num_slow_repeats]
     # Without people, methods that need them have nothing to repeat.
-    slow_seeds = seeds[: settings.num_slow_repeats if observed["people"] is not None else 1]
+    slow_seeds = few_seeds if observed["people"] is not None else few_seeds[:1]
     about = _asked_about(settings, observed)
     alone = about | {"num_datasets": 0}
 
@@ -180,7 +181,7 @@ def method_steps(settings: Settings, observed: data.Observed) -> dict[str, tuple
         IMPORTANCE: tuple(sampled(seed) for seed in seeds),
         PAPER_SUM: tuple(network(SUM, FNN, settings.paper_steps_sum, seed) for seed in seeds),
         PAPER_FULL: tuple(full),
-        OUR_SUM: tuple(network(SUM, OURS, settings.our_steps_sum, seed) for seed in seeds),
+        OUR_SUM: tuple(network(SUM, OURS, settings.our_steps_sum, seed) for seed in few_seeds),
         OUR_FULL: tuple(network(FULL, OURS, settings.our_steps_full, seed) for seed in slow_seeds),
         **{
             method: tuple(Step(ask.one_variant, {"variant": variant}, inputs) for inputs in parts[method])
