@@ -18,7 +18,7 @@ def evaluations(**changes) -> dict[int, xr.Dataset]:
 
 
 def drawn(ax: Axes) -> dict[str, np.ndarray]:
-    return {str(line.get_label()): np.asarray(line[0].get_ydata()) for line in ax.containers}
+    return {str(line[0].get_label()): np.asarray(line[0].get_ydata()) for line in ax.containers}
 
 
 @pytest.mark.parametrize("group", ["weighted", FIRST])

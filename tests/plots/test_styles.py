@@ -47,17 +47,18 @@ def test_models_differ_in_everything() -> None:
     assert first.hatch != second.hatch
 
 
-def test_the_first_seven_estimators_differ_in_line_and_marker_alone() -> None:
+def test_the_first_seven_estimators_differ_in_colour_and_in_line_and_in_marker() -> None:
     styles = list(estimator_styles([f"estimator {number}" for number in range(7)] + ["exact"]).values())
     assert len({style.line_style for style in styles}) == 8
     assert len({style.marker for style in styles}) == 8
+    assert len({style.colour for style in styles}) == 8
 
 
-def test_no_style_comes_twice_among_forty_two() -> None:
-    styles = estimator_styles(f"estimator {number}" for number in range(42)).values()
-    assert len({(style.colour, style.line_style) for style in styles}) == 42
-    assert len({(style.colour, style.marker) for style in styles}) == 42
-    assert len(LINE_STYLES) == len(MARKERS) == len(COLOURS) + 1
+def test_no_style_comes_twice_among_forty_nine() -> None:
+    styles = estimator_styles(f"estimator {number}" for number in range(49)).values()
+    assert len({(style.colour, style.line_style) for style in styles}) == 49
+    assert len({(style.colour, style.marker) for style in styles}) == 49
+    assert len(LINE_STYLES) == len(MARKERS) == len(COLOURS)
 
 
 def test_the_exact_one_looks_the_same_wherever_it_stands() -> None:

@@ -54,7 +54,7 @@ def draw_line(
     """Draw one estimator; infinite values stand at the upper edge, and the legend counts those that are nan."""
     finite, infinite = np.isfinite(values), np.isinf(values)
     label = wrapped(name)
-    line = axes.errorbar(
+    line, *_ = axes.errorbar(
         x,
         np.where(finite, values, np.nan),
         yerr=np.where(finite, np.maximum(np.nan_to_num(errors, nan=0.0, posinf=0.0), 0.0), 0.0),
@@ -66,8 +66,9 @@ def draw_line(
         elinewidth=1.0,
         capsize=2.5,
         zorder=2,
-        label=label,
     )
+    # A legend that is copied to another place keeps of lines with error bars the bars alone.
+    line.set_label(label)
     handles: list[Handle] = [line]
     if infinite.any():
         handles += axes.plot(

@@ -1,6 +1,7 @@
 """How models and estimators look: told apart by colour, by lightness, and by line, marker or hatch.
 
-Colours are those of Okabe and Ito (2008, "Color universal design"), which colour-blind readers can tell apart.
+Colours are those of Okabe and Ito (2008, "Color universal design"), which colour-blind readers can tell apart, and a
+dark red of Tol's ("Colour schemes", 2021).
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ GREEN = "#009E73"
 SKY = "#56B4E9"
 VERMILLION = "#D55E00"
 PURPLE = "#CC79A7"
+WINE = "#882255"
 
 # For what only helps to read a plot: the diagonal, shaded areas, lines at a threshold.
 GUIDE = "0.45"
 SHADE = "0.90"
 
 # Dark and light take turns, so that neighbours also differ in greyscale.  The palette's yellow is too light for a line.
-COLOURS = (BLUE, ORANGE, GREEN, SKY, VERMILLION, PURPLE)
-# Seven of each against six colours: no combination comes twice among 42 estimators.
+COLOURS = (BLUE, ORANGE, GREEN, SKY, VERMILLION, PURPLE, WINE)
 LINE_STYLES: tuple[LineStyle, ...] = (
     "solid",
     (0, (5, 1.5)),
@@ -71,8 +72,8 @@ def estimator_styles(names: Iterable[str]) -> dict[str, Style]:
         if name == EXACT:
             styles[name] = EXACT_STYLE
         else:
-            styles[name] = Style(
-                COLOURS[place % len(COLOURS)], LINE_STYLES[place % len(LINE_STYLES)], MARKERS[place % len(MARKERS)]
-            )
+            # Each time that the colours begin again, lines and markers are one further: 49 combinations.
+            colour, shape = place % len(COLOURS), (place + place // len(COLOURS)) % len(MARKERS)
+            styles[name] = Style(COLOURS[colour], LINE_STYLES[shape], MARKERS[shape])
             place += 1
     return styles
