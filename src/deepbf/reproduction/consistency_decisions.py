@@ -247,10 +247,12 @@ def written_study(study: str, result: xr.Dataset, shares: Mapping[str, Mapping[s
     width = max(33, *map(len, heads.values()))
     differing = result["differing"].sum("model").values / (2 * int(result.attrs["num_datasets"]))
     lines = [str(result.attrs["title"]), "", "  right decisions, and decisions that differ from the exact ones"]
-    lines.append(f"  {'':>6}" + "".join(f"  {head:>{width}}" for head in heads.values()))
-    lines.append(f"  {'n':>6}" + f"  {f'{OURS} (95% interval){EXACT:>10}':>{width}}" * len(shares) + f"{'differ':>9}")
+    # Those of both together are means of the two.
+    alone = [group for group in shares if group != BOTH]
+    lines.append(f"  {'':>6}" + "".join(f"  {heads[group]:>{width}}" for group in alone))
+    lines.append(f"  {'n':>6}" + f"  {f'{OURS} (95% interval){EXACT:>10}':>{width}}" * len(alone) + f"{'differ':>9}")
     for place, number in enumerate(result["num_obs"].values):
-        row = "".join(f"  {cells(by_name, place):>{width}}" for by_name in shares.values())
+        row = "".join(f"  {cells(shares[group], place):>{width}}" for group in alone)
         lines.append(f"  {number:>6}{row}{differing[place]:>9.2%}")
     lines += [
         "",

@@ -23,6 +23,7 @@ from deepbf.reproduction.map_errors import (
     shown_in,
 )
 from deepbf.reproduction.methods import ABC, DEEPSET2, FNN, OURS
+from deepbf.reproduction.prose import paragraph
 from deepbf.reproduction.step import Step
 from deepbf.reproduction.target import Drawing, Results, Target
 from deepbf.reproduction.toy_answers import (
@@ -155,15 +156,20 @@ def _sentences(study: str, found: dict[str, Any], methods: Sequence[str]) -> str
     low, high = found["ends"]
     by_model = ", ".join(f"{share:.2%} of {name}" for name, share in found["share_outside_by_model"].items())
     lines = [
-        f"{TITLES[study]}: of {found['num_datasets']:,} simulated data sets, {found['share_outside']:.2%} lie outside "
-        f"{low:g} to {high:g} ({by_model}); in the paper's figure, whose ends are not "
-        f"stated, {PAPER_SHARE_OUTSIDE[study]:.2%}."
+        paragraph(
+            f"{TITLES[study]}: of {found['num_datasets']:,} simulated data sets, {found['share_outside']:.2%} lie",
+            f"outside {low:g} to {high:g} ({by_model}); in the paper's figure, whose ends are not stated,",
+            f"{PAPER_SHARE_OUTSIDE[study]:.2%}.",
+        )
     ]
     for method in methods:
         lines.append(
-            f"  {method}: {found['num_not_finite'][method]} log Bayes factors on the plane are nan or infinite, the "
-            f"largest error is {found['largest_error'][method]:.3g}. Formed as D / (1 - D) in single precision, "
-            f"{found['share_white_if_probabilities'][method]:.1%} of the plane would be white."
+            paragraph(
+                f"{method}: {found['num_not_finite'][method]} log Bayes factors on the plane are nan or infinite, the "
+                f"largest error is {found['largest_error'][method]:.3g}. Formed as D / (1 - D) in single precision, "
+                f"{found['share_white_if_probabilities'][method]:.1%} of the plane would be white.",
+                indent=2,
+            )
         )
     return "\n".join(lines)
 

@@ -18,6 +18,7 @@ from deepbf.evaluation import Evaluation
 from deepbf.plots.axes import Handle, legend_beside
 from deepbf.plots.styles import BLACK, GUIDE, SKY
 from deepbf.reproduction.influenza_steps import COMPARED
+from deepbf.reproduction.prose import paragraph
 from deepbf.reproduction.target import Drawing, Results
 from deepbf.studies.influenza import IN_BED, VARYING
 
@@ -299,7 +300,7 @@ def verdict_text(numbers: dict[str, Any]) -> str:
         "A Bayes factor between two models does not say that either is good: without a latent stage, particles prefer "
         f"contact that {better} to contact that {worse} by {np.exp(abs(varying)):.0f} to 1.",
     ]
-    return "\n".join(said)
+    return "\n".join(map(paragraph, said))
 
 
 def against(name: str, checks: Sequence[dict[str, Any]]) -> str:

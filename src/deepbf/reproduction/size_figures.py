@@ -27,8 +27,9 @@ METRICS = {
     "auc": "area under ROC",
     "excess_loss": "excess loss",
 }
-# Every figure of estimators against n goes with this width of a table's columns.
-COLUMN = 16
+# Widths in a table of estimators against n: of names, and of values with their errors.
+LABEL_WIDTH = 16
+COLUMN = 13
 
 ByStudy = dict[str, dict[int, xr.Dataset]]
 
@@ -67,16 +68,15 @@ def metric_value(result: xr.Dataset, metric: str, estimator: str) -> tuple[float
 
 
 def metric_table(evaluations: dict[int, xr.Dataset], metric: str, title: str) -> list[str]:
-    """Return one metric as lines of text: a row a sample size, a column an estimator."""
-    names = estimators_of(evaluations)
+    """Return one metric as lines of text: a title, a row an estimator, a column a sample size."""
     rows = []
-    for num_obs, result in evaluations.items():
-        cells = []
-        for name in names:
-            value, error = metric_value(result, metric, name)
-            cells.append("-" if np.isnan(value) else write_number(value, error))
-        rows.append((f"n = {num_obs}", cells))
-    return aligned_table(title, names, rows, narrowest=COLUMN)
+    for name in estimators_of(evaluations):
+        found = [metric_value(result, metric, name) for result in evaluations.values()]
+        # Seven of them in a line that fits a screen.
+        cells = ["-" if np.isnan(value) else write_number(value, error).replace(" +- ", "±") for value, error in found]
+        rows.append((name, cells))
+    columns = [f"n = {num_obs}" for num_obs in evaluations]
+    return [title, *aligned_table("", columns, rows, narrowest=COLUMN, label_width=LABEL_WIDTH)]
 
 
 def metric_numbers(found: ByStudy, metrics: Sequence[str]) -> dict[str, Any]:
