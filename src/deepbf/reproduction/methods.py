@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from deepbf import losses
 from deepbf.estimator import BayesFactor
 from deepbf.fitting import fit
 from deepbf.models import Model
@@ -39,6 +40,7 @@ def train(
     *,
     num_simulations: int | None = None,
     num_obs: tuple[int, int] | None = None,
+    loss: str = losses.DEFAULT,
 ) -> BayesFactor:
     """Return the estimator that `method` trains in so many steps, each with fresh simulations.
 
@@ -55,6 +57,7 @@ def train(
         steps=num_steps,
         num_simulations=num_simulations,
         num_obs=num_obs,
+        loss=loss,
         seed=seed,
         progress=False,
     )

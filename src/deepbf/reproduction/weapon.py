@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from deepbf import losses
 from deepbf.evaluation import measure
 from deepbf.evaluation.labels import EXACT
 from deepbf.reproduction import weapon_answers as ask
@@ -24,6 +25,7 @@ IMPORTANCE = "importance sampling"
 ABC_FULL, ABC_SUM = "ABC-full", "ABC-sum"
 PAPER_SUM, PAPER_FULL = "DeepBF-sum", "DeepBF-full"
 OUR_SUM, OUR_FULL = "deepbf-sum", "deepbf-full"
+OUR_HELLINGER = "deepbf-sum, Hellinger"
 PAPER_GEOMETRIC, PAPER_ARITHMETIC = "DeepGBF", "DeepABF"
 OUR_GEOMETRIC, OUR_ARITHMETIC = "deepbf GBF", "deepbf ABF"
 
@@ -35,6 +37,7 @@ METHODS = {
     PAPER_SUM: "the paper's FNN and schedule, sums",
     PAPER_FULL: "the paper's BNN and schedule, every person",
     OUR_SUM: "deepbf's defaults, sums",
+    OUR_HELLINGER: "the same, loss='squared_hellinger'",
     OUR_FULL: "deepbf's defaults, every person",
     PAPER_GEOMETRIC: "geometric intrinsic, BNN of all and FNN of one",
     PAPER_ARITHMETIC: "arithmetic intrinsic, BNN of all and FNN of one",
@@ -96,7 +99,7 @@ SCALES = {
         paper_steps_sum=20_000,
         paper_steps_full=5_000,
         paper_steps_person=20_000,
-        our_steps_sum=60_000,
+        our_steps_sum=40_000,
         our_steps_full=5_000,
         our_steps_variants=5_000,
         importance_draws=10_000,
@@ -159,8 +162,8 @@ def method_steps(settings: Settings, observed: data.Observed) -> dict[str, tuple
             ask.importance_answers, (about if seed == settings.seed else alone) | _given(observed, "sums") | drawn
         )
 
-    def network(view: str, method: str, num_steps: int, seed: int) -> Step:
-        trained = {"method": method, "num_steps": num_steps, "seed": seed}
+    def network(view: str, method: str, num_steps: int, seed: int, loss: str = losses.DEFAULT) -> Step:
+        trained = {"method": method, "num_steps": num_steps, "loss": loss, "seed": seed}
         return Step(ask.network_answers, about | _in_view(view, observed) | trained)
 
     def by_person(compute: Callable[..., xr.Dataset], num_steps: int, seed: int) -> Step:
@@ -182,6 +185,7 @@ def method_steps(settings: Settings, observed: data.Observed) -> dict[str, tuple
         PAPER_SUM: tuple(network(SUM, FNN, settings.paper_steps_sum, seed) for seed in seeds),
         PAPER_FULL: tuple(full),
         OUR_SUM: tuple(network(SUM, OURS, settings.our_steps_sum, seed) for seed in few_seeds),
+        OUR_HELLINGER: (network(SUM, OURS, settings.our_steps_sum, settings.seed, "squared_hellinger"),),
         OUR_FULL: tuple(network(FULL, OURS, settings.our_steps_full, seed) for seed in slow_seeds),
         **{
             method: tuple(Step(ask.one_variant, {"variant": variant}, inputs) for inputs in parts[method])

@@ -123,11 +123,12 @@ def network_answers(
     sums: Sequence[int],
     people: People,
     num_steps: int,
+    loss: str,
     seed: int,
 ) -> xr.Dataset:
     """Return log Bayes factors of one trained estimator."""
     study = study_of(view, num_people)
-    estimator = train(study.models, str(study.structure), method, num_steps, seed)
+    estimator = train(study.models, str(study.structure), method, num_steps, seed, loss=loss)
     observed = in_view(view, counts_from(sums, people))
     members = None if observed is None else estimator.log_bf_members(observed)
     return answers(

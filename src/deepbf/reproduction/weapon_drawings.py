@@ -45,7 +45,7 @@ PAPER_TABLE = {
 }
 NEEDS_PEOPLE = "needs one row a person"
 # Characters of the longest method's name, and a little.
-LABEL_WIDTH = 22
+LABEL_WIDTH = 24
 DIRECTION = "process dissociation over Stroop"
 MAIN_DENSITIES = (IMPORTANCE, ABC_SUM, OUR_SUM, OUR_FULL)
 # Where log Bayes factors are compared number by number: up to a thousand to one.
