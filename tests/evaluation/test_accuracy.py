@@ -39,6 +39,28 @@ def test_excess_loss_by_hand() -> None:
     assert found == pytest.approx([np.log(1.5), np.log(2), 0.5 * np.log(3)])
 
 
+def test_divergence_of_model_probabilities_by_hand() -> None:
+    found = values([[0.0] * 2, [np.log(3)] * 2], [[np.log(3)] * 2, [0.0] * 2], EQUAL)["posterior_kl"]
+    # From 3/4, 1/4 to 1/2, 1/2 and the other way round.
+    first = 0.75 * np.log(1.5) + 0.25 * np.log(0.5)
+    second = 0.5 * np.log(2) + 0.5 * np.log(2 / 3)
+    assert found == pytest.approx([first, second, (first + second) / 2])
+
+
+def test_divergence_is_the_excess_loss_in_expectation() -> None:
+    exact = shifted_normals(50_000, seed=5)
+    found = values([(1.5 * part + 0.5).tolist() for part in exact], [part.tolist() for part in exact], EQUAL)
+    assert found["posterior_kl"][2] == pytest.approx(found["excess_loss"][2], rel=0.1)
+    assert found["posterior_kl"][2] > 0.01
+
+
+def test_certainty_in_the_wrong_model_is_infinitely_far() -> None:
+    # Where the exact answer is certain too, only its own model counts.
+    found = values([[np.inf, np.inf], [1.0, 1.0]], [[np.inf, 1.0], [np.inf, -np.inf]], EQUAL)["posterior_kl"]
+    assert found[0] == np.inf
+    assert found[1] == pytest.approx(0.5 * (np.log1p(np.exp(-1)) + np.log1p(np.exp(1))))
+
+
 def test_surprise_by_hand() -> None:
     # Under the first model shares at or below: 1/3, 2/3, 1 against 2/3, 1/3, 1; under the second at or above.
     found = values([[1.0, 2.0, 3.0], [1.0, 2.0]], [[2.0, 1.0, 3.0], [2.0, 1.0]], EQUAL)["surprise_mse"]

@@ -110,7 +110,6 @@ def test_everyone_is_measured_against_the_exact_value(measured: xr.Dataset) -> N
     size_figures.draw_scatters,
     size_figures.draw_scatters_and_densities,
     size_figures.draw_metrics(("spearman", "kl"), "title"),
-    scorecard.draw,
 ])  # fmt: skip
 def test_every_figure_is_drawn(draw, measured: xr.Dataset, tmp_path: Path) -> None:
     drawing = draw({("data-3", 2): measured, ("data-3", 4): measured})
@@ -121,18 +120,27 @@ def test_every_figure_is_drawn(draw, measured: xr.Dataset, tmp_path: Path) -> No
     assert not [ax for ax in figure.axes if ax.get_legend() is not None]
 
 
-def verdict_of(ours: tuple[float, float], theirs: tuple[float, float], metric: str = "kl") -> str:
-    names = ["deepbf", BNN]
-    values = {metric: ("estimator", [ours[0], theirs[0]]), f"{metric}_error": ("estimator", [ours[1], theirs[1]])}
-    return scorecard.verdict(xr.Dataset(values, {"estimator": names}), metric, BNN)
+def test_the_scorecard_compares_at_the_same_data_sets(measured: xr.Dataset) -> None:
+    asked = Questions("data-3", 2, num_datasets=20)
+    exact = asked.load().exact_log_bf(asked.data())
+    # The default nearer to the truth than the FNN, and the same as the BNN.
+    answers = [answered(factor * exact, asked, seconds=1.0) for factor in (0.9, 0.5, 0.9)]
+    paired = scorecard.differences(
+        answered(exact, asked, seconds=0.0), *answers, rivals=[FNN, BNN], num_datasets=20, num_replicates=50
+    )
+    assert scorecard.verdict(paired, "clipped_mse", FNN) == "better"
+    assert scorecard.verdict(paired, "clipped_mse", BNN) == "tie"
+    assert scorecard.verdict(paired, "spearman", FNN) == "tie"
+    drawing = scorecard.draw({("data-3", 2): measured, (scorecard.PAIRED, "data-3", 2): paired})
+    assert "14 comparisons: " in drawing.text
+    assert drawing.numbers["verdicts"]["data-3"]["mse"] == {FNN: {"2": "better"}, BNN: {"2": "tie"}}
 
 
-def test_verdicts() -> None:
-    assert verdict_of((0.1, 0.01), (0.2, 0.01)) == "better"
-    assert verdict_of((0.2, 0.01), (0.1, 0.01)) == "worse"
-    assert verdict_of((0.1, 0.1), (0.2, 0.01)) == "tie"
-    assert verdict_of((0.9, 0.01), (0.8, 0.01), "spearman") == "better"
-    assert verdict_of((0.7, 0.01), (0.8, 0.01), "auc") == "worse"
+def test_the_scorecard_plans_a_pair_wherever_it_measures() -> None:
+    plan = scorecard.plan("quick")
+    sizes = [label for label in plan if label[0] != scorecard.PAIRED]
+    assert len(plan) == 2 * len(sizes) > 0
+    assert all((scorecard.PAIRED, *label) in plan for label in sizes)
 
 
 def test_settings_name_every_method_they_train() -> None:

@@ -9,18 +9,21 @@ from deepbf._lazy import lazy_names
 if TYPE_CHECKING:
     from deepbf.evaluation.design import Design, design_from
     from deepbf.evaluation.measuring import measure
+    from deepbf.evaluation.paired import Difference, paired_differences
     from deepbf.evaluation.result import Evaluation
     from deepbf.evaluation.tail_areas import Surprise, surprise
 
-__all__ = ["Design", "Evaluation", "Surprise", "design_from", "measure", "surprise"]
+__all__ = ["Design", "Difference", "Evaluation", "Surprise", "design_from", "measure", "paired_differences", "surprise"]
 
 # Looked up when first used: an answer needs its surprise, and should not wait for xarray and scikit-learn.
 _HOMES = {
     "Design": "design",
+    "Difference": "paired",
     "Evaluation": "result",
     "Surprise": "tail_areas",
     "design_from": "design",
     "measure": "measuring",
+    "paired_differences": "paired",
     "surprise": "tail_areas",
 }
 

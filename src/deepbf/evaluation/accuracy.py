@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from deepbf.evaluation.bootstrap import ModelStatistic, Statistic, by_model, mean_of
 from deepbf.evaluation.density import Divergence
@@ -18,6 +19,7 @@ METRICS = {
     "spearman": "Spearman's rho",
     "agreement": "agreement of decisions",
     "excess_loss": "excess loss",
+    "posterior_kl": "KL of model probabilities",
     "surprise_mse": "MSE of surprise",
 }
 
@@ -28,7 +30,8 @@ def accuracy_statistics(
     """Return every metric that needs the exact log Bayes factors, under each model and weighted by prior probability.
 
     Means over the data sets of a model: squared error of log BF, as it is and with both sides clipped at +-`clip`;
-    whether both sides decide for the same model; cross-entropy of the model posterior minus that of the exact one. From
+    whether both sides decide for the same model; cross-entropy of the model posterior minus that of the exact one; the
+    same in expectation, which is the Kullback-Leibler divergence from exact to estimated model probabilities. From
     their distributions: Kullback-Leibler divergence from the kernel density of exact to that of estimated log BF, both
     clipped, for densities over a range of millions would show nothing; Spearman's rho. From ranks within the model's
     own simulations: squared error of surprise.
@@ -46,6 +49,10 @@ def accuracy_statistics(
             for a, b in zip(estimated, exact, strict=True)
         ],
         "excess_loss": [mean_of(values) for values in excess_losses(estimated, exact, log_prior_odds)],
+        "posterior_kl": [
+            mean_of(posterior_divergence(a + log_prior_odds, b + log_prior_odds))
+            for a, b in zip(estimated, exact, strict=True)
+        ],
         "surprise_mse": [
             SquaredSurpriseError(ranked[0], exact[0], against="low"),
             SquaredSurpriseError(ranked[1], exact[1], against="high"),
@@ -70,6 +77,22 @@ def excess_losses(estimated: ByModel, exact: ByModel, log_prior_odds: float) -> 
     estimated_losses = log_losses(shift(estimated, log_prior_odds))
     exact_losses = log_losses(shift(exact, log_prior_odds))
     return difference(estimated_losses[0], exact_losses[0]), difference(estimated_losses[1], exact_losses[1])
+
+
+def posterior_divergence(estimated: NDArray[np.float64], exact: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the Kullback-Leibler divergence from exact to estimated model probabilities, given as log odds.
+
+    It is the excess loss in expectation over which model a data set came from, given the data set: never negative, and
+    without the noise of that draw, which is most of the noise of the excess loss.
+    """
+    if_first = difference(np.logaddexp(0.0, -estimated), np.logaddexp(0.0, -exact))
+    if_second = difference(np.logaddexp(0.0, estimated), np.logaddexp(0.0, exact))
+    expected = np.zeros(np.shape(exact))
+    for prob, loss in ((expit(exact), if_first), (expit(-exact), if_second)):
+        # What has probability 0 costs nothing, however wrong.
+        expected += prob * np.where(prob > 0, loss, 0.0)
+    # Rounding may end just below 0.
+    return np.maximum(expected, 0.0)
 
 
 def _spearman(estimated: NDArray[np.float64], exact: NDArray[np.float64]) -> ModelStatistic:

@@ -17,7 +17,7 @@ from deepbf.plots.results import EXACT, Evaluated, model_names, results_by_num_o
 from deepbf.plots.styles import GUIDE, estimator_styles
 
 # Errors that shrink by orders of magnitude as an estimator improves.
-LOGARITHMIC = ("mse", "clipped_mse", "kl", "surprise_mse")
+LOGARITHMIC = ("mse", "clipped_mse", "kl", "surprise_mse", "posterior_kl")
 # These compare with the exact Bayes factor, which is therefore perfect in all of them.
 AGAINST_EXACT = (*LOGARITHMIC, "spearman", "agreement", "excess_loss")
 # What goes with a metric, and is none.

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from deepbf import plots, studies
+from deepbf.evaluation.accuracy import posterior_divergence
 from deepbf.evaluation.measuring import DEFAULT_CLIP
 from deepbf.plots import Decay
 from deepbf.reproduction.line_fit import LineFit, fit_line
@@ -89,13 +89,10 @@ def measures_of(estimated: Floats, exact: Floats) -> dict[str, float]:
     # Where all data sets count, both sides are clipped, as in the evaluation toolkit: else one of a million rules.
     clipped, clipped_exact = (np.clip(part, -DEFAULT_CLIP, DEFAULT_CLIP) for part in (estimated, exact))
     moderate = np.where(np.abs(exact) < LOG_MODERATE, np.abs(clipped - exact), np.nan)
-    loss_if_first = np.logaddexp(0, -estimated) - np.logaddexp(0, -exact)
-    loss_if_second = np.logaddexp(0, estimated) - np.logaddexp(0, exact)
-    excess = expit(exact) * loss_if_first + expit(-exact) * loss_if_second
     return {
         "error": float(np.mean(np.nanmean(moderate, axis=1))),
         "clipped_error": float(np.mean(np.abs(clipped - clipped_exact))),
-        "excess_loss": float(np.mean(excess)),
+        "excess_loss": float(np.mean(posterior_divergence(estimated, exact))),
     }
 
 

@@ -72,6 +72,7 @@ def measured_step(settings: Settings, study: str, num_obs: int) -> Step:
             "num_replicates": settings.num_replicates,
         },
         inputs=(Step(exactly, {"questions": asdict(asked)}), *fits),
+        revision=2,
     )
 
 
@@ -93,7 +94,7 @@ def draw(results: Results) -> Drawing:
     head(axes, [f"n = {num_obs}" for num_obs in sizes])
     only_outer_labels(axes)
     one_legend(figure, axes.flat)
-    columns = ["correlation", "excess loss", "MSE, clipped", "same decision", "seconds"]
+    columns = ["correlation", "KL of model probs", "MSE, clipped", "same decision", "seconds"]
     return Drawing("\n".join(aligned_table("Set networks", columns, rows, narrowest=12)), {"": figure}, numbers)
 
 
@@ -106,14 +107,14 @@ def described(result: xr.Dataset, method: str) -> dict[str, Any]:
     exact, estimated = (np.clip(result["log_bf"].sel(estimator=name), -clip, clip) for name in (EXACT, method))
     return {
         "correlation": float(np.corrcoef(exact, estimated)[0, 1]) if float(np.std(estimated)) > 0 else 0.0,
-        **{m: list(metric_value(result, m, method)) for m in ("excess_loss", "clipped_mse", "agreement", "spearman")},
+        **{m: list(metric_value(result, m, method)) for m in ("posterior_kl", "clipped_mse", "agreement", "spearman")},
         "seconds": float(result["answer_seconds"].sel(estimator=method)),
     }
 
 
 def written(found: Mapping[str, Any]) -> list[str]:
     """Return the cells of one row."""
-    metrics = (write_number(*found[name]) for name in ("excess_loss", "clipped_mse", "agreement"))
+    metrics = (write_number(*found[name]) for name in ("posterior_kl", "clipped_mse", "agreement"))
     return [f"{found['correlation']:.4f}", *metrics, f"{found['seconds']:.0f}"]
 
 

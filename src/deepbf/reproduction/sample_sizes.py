@@ -187,6 +187,7 @@ class Comparison:
                 "num_replicates": self.settings.num_replicates,
             },
             inputs=(self.exact_step(), *(step for steps in firsts.values() for step in steps)),
+            revision=2,
         )
 
 

@@ -2,50 +2,89 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import xarray as xr
 
 from deepbf import plots
+from deepbf.evaluation.paired import CLEAR, paired_differences
 from deepbf.reproduction.methods import BNN, FNN, OURS
 from deepbf.reproduction.panels import grid, one_legend
-from deepbf.reproduction.sample_sizes import STUDIES, TITLES
-from deepbf.reproduction.size_figures import METRICS, by_study, metric_numbers, metric_value, plan_measured
-from deepbf.reproduction.target import Drawing, Results, Target
+from deepbf.reproduction.prose import paragraph
+from deepbf.reproduction.questions import Answers
+from deepbf.reproduction.sample_sizes import STUDIES, TITLES, Comparison, comparisons
+from deepbf.reproduction.size_figures import METRICS, by_study, metric_numbers, plan_measured
+from deepbf.reproduction.step import Step
+from deepbf.reproduction.target import Drawing, Plan, Results, Target
 
 RIVALS = (FNN, BNN)
-JUDGED = ("clipped_mse", "mse", "kl", "spearman", "auc", "surprise_mse", "excess_loss")
-HIGHER_IS_BETTER = ("spearman", "auc")
-# Closer than this many standard errors of either counts as a tie.
-CLEAR = 2.0
+JUDGED = ("clipped_mse", "mse", "kl", "spearman", "auc", "surprise_mse", "posterior_kl")
+WORDS = ("better", "tie", "worse")
+PAIRED = "paired"
 
 
-def verdict(result: xr.Dataset, metric: str, rival: str) -> str:
-    """Return "better", "worse", or "tie" for less than two standard errors between our default and a rival."""
-    (ours, our_error), (theirs, their_error) = (metric_value(result, metric, name) for name in (OURS, rival))
-    gain = (ours - theirs) if metric in HIGHER_IS_BETTER else (theirs - ours)
-    # Both are measured on the same data sets, so the sum of variances overstates the error of the difference.
-    if abs(gain) <= CLEAR * (our_error**2 + their_error**2) ** 0.5:
-        return "tie"
-    return "better" if gain > 0 else "worse"
+def plan(scale: str) -> Plan:
+    """Return the evaluations at all sample sizes, and the differences between our default and its rivals."""
+    paired = {(PAIRED, one.study, one.num_obs): paired_step(one) for one in comparisons(scale, STUDIES)}
+    return {**plan_measured(STUDIES)(scale), **paired}
+
+
+def paired_step(comparison: Comparison) -> Step:
+    """Return the step that compares our default with its rivals, one by one."""
+    firsts = [comparison.steps(method)[0][0] for method in (OURS, *RIVALS)]
+    settings = {
+        "rivals": list(RIVALS),
+        "num_datasets": comparison.settings.num_datasets,
+        "num_replicates": comparison.settings.num_replicates,
+    }
+    return Step(differences, settings, inputs=(comparison.exact_step(), *firsts))
+
+
+def differences(
+    exact: xr.Dataset,
+    ours: xr.Dataset,
+    *theirs: xr.Dataset,
+    rivals: Sequence[str],
+    num_datasets: int,
+    num_replicates: int,
+) -> xr.Dataset:
+    """Return every metric of our default minus that of each rival, with its error, and who is better."""
+    truth, our_answers = (Answers.of(one, num_datasets).by_model for one in (exact, ours))
+    found = [
+        paired_differences(our_answers, Answers.of(one, num_datasets).by_model, truth, num_replicates=num_replicates)
+        for one in theirs
+    ]
+    dims = ("rival", "metric")
+    return xr.Dataset(
+        {
+            "difference": (dims, [[by_metric[metric].value for metric in JUDGED] for by_metric in found]),
+            "difference_error": (dims, [[by_metric[metric].error for metric in JUDGED] for by_metric in found]),
+            "verdict": (dims, [[WORDS.index(by_metric[metric].verdict) for metric in JUDGED] for by_metric in found]),
+        },
+        coords={"rival": list(rivals), "metric": list(JUDGED)},
+    )
 
 
 def draw(results: Results) -> Drawing:
     """Say for every study, metric, rival and sample size who is better, and draw the metrics."""
-    found = by_study(results)
+    found = by_study({label: result for label, result in results.items() if label[0] != PAIRED})
     judged: dict[str, Any] = {}
     lines = [
-        f"Where {OURS} beats the paper's networks; a tie is within {CLEAR:g} standard errors of the difference",
+        paragraph(
+            f"Where {OURS} beats the paper's networks. A tie is within {CLEAR:g} standard errors of the difference, by",
+            "the bootstrap over data sets that all share.",
+        ),
         "",
     ]
     not_better: list[str] = []
     for study, evaluations in found.items():
         for metric in JUDGED:
             for rival in RIVALS:
-                verdicts = {n: verdict(result, metric, rival) for n, result in evaluations.items()}
+                verdicts = {n: verdict(results[PAIRED, study, n], metric, rival) for n in evaluations}
                 judged.setdefault(study, {}).setdefault(metric, {})[rival] = {str(n): v for n, v in verdicts.items()}
                 kept = [f"{word} at n = {', '.join(str(n) for n, v in verdicts.items() if v == word)}"
-                        for word in ("better", "tie", "worse") if word in verdicts.values()]  # fmt: skip
+                        for word in WORDS if word in verdicts.values()]  # fmt: skip
                 lines.append(f"  {TITLES[study]:<12}{METRICS[metric]:<50}{rival:<12}{'; '.join(kept)}")
                 not_better += [
                     f"{TITLES[study]}, {metric}, {rival}, n = {n}: {v}" for n, v in verdicts.items() if v != "better"
@@ -64,12 +103,17 @@ def draw(results: Results) -> Drawing:
     return Drawing("\n".join(lines), {"": figure}, numbers)
 
 
+def verdict(paired: xr.Dataset, metric: str, rival: str) -> str:
+    """Return "better", "tie" or "worse"."""
+    return WORDS[int(paired["verdict"].sel(metric=metric, rival=rival))]
+
+
 TARGETS = (
     Target(
         "scorecard",
         "our default against the paper's networks: every metric, every n",
         "",
-        plan_measured(STUDIES),
+        plan,
         draw,
     ),
 )

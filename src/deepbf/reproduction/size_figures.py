@@ -25,7 +25,7 @@ METRICS = {
     "mse": "MSE of log BF",
     "surprise_mse": "MSE of surprise",
     "auc": "area under ROC",
-    "excess_loss": "excess loss",
+    "posterior_kl": "KL divergence of model probabilities",
 }
 # Widths in a table of estimators against n: of names, and of values with their errors.
 LABEL_WIDTH = 16
