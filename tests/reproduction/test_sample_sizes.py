@@ -133,7 +133,7 @@ def test_the_scorecard_compares_at_the_same_data_sets(measured: xr.Dataset) -> N
     assert scorecard.verdict(paired, "spearman", FNN) == "tie"
     drawing = scorecard.draw({("data-3", 2): measured, (scorecard.PAIRED, "data-3", 2): paired})
     assert "14 comparisons: " in drawing.text
-    assert drawing.numbers["verdicts"]["data-3"]["mse"] == {FNN: {"2": "better"}, BNN: {"2": "tie"}}
+    assert drawing.numbers["verdicts"]["data-3"]["clipped_mse"] == {FNN: {"2": "better"}, BNN: {"2": "tie"}}
 
 
 def test_the_scorecard_plans_a_pair_wherever_it_measures() -> None:
