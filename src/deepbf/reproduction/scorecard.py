@@ -10,7 +10,7 @@ import xarray as xr
 from deepbf import plots
 from deepbf.evaluation.paired import CLEAR, paired_differences
 from deepbf.reproduction.methods import BNN, FNN, OURS
-from deepbf.reproduction.panels import grid, one_legend
+from deepbf.reproduction.panels import grid, head, one_legend, only_outer_labels
 from deepbf.reproduction.prose import paragraph
 from deepbf.reproduction.questions import Answers
 from deepbf.reproduction.sample_sizes import STUDIES, TITLES, Comparison, comparisons
@@ -93,11 +93,12 @@ def draw(results: Results) -> Drawing:
     num_worse = sum(one.endswith("worse") for one in not_better)
     lines += ["", f"{num_judged} comparisons: {num_judged - len(not_better)} better, "
               f"{len(not_better) - num_worse} ties, {num_worse} worse."]  # fmt: skip
-    figure, axes = grid(len(found), len(JUDGED), title="Every metric over n", panel=(4.0, 3.2))
-    for row, (study, evaluations) in zip(axes, found.items(), strict=True):
-        for ax, metric in zip(row, JUDGED, strict=True):
+    figure, axes = grid(len(JUDGED), len(found), title="Every metric over n", panel=(4.4, 3.0))
+    for column, (study, evaluations) in zip(axes.T, found.items(), strict=True):
+        for ax, metric in zip(column, JUDGED, strict=True):
             plots.metric_against_num_obs(evaluations, metric, ax=ax)
-            ax.set_title(TITLES[study], fontsize="medium")
+    head(axes, [TITLES[study] for study in found])
+    only_outer_labels(axes)
     one_legend(figure, axes.flat, num_columns=7)
     numbers = {"verdicts": judged, "values": metric_numbers(found, JUDGED)}
     return Drawing("\n".join(lines), {"": figure}, numbers)
