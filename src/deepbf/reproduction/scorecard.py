@@ -94,7 +94,7 @@ def draw(results: Results) -> Drawing:
     lines += ["", f"{num_judged} comparisons: {num_judged - len(not_better)} better, "
               f"{len(not_better) - num_worse} ties, {num_worse} worse."]  # fmt: skip
     figure, axes = grid(len(JUDGED), len(found), title="Every metric over n", panel=(4.4, 3.0))
-    for column, (study, evaluations) in zip(axes.T, found.items(), strict=True):
+    for column, evaluations in zip(axes.T, found.values(), strict=True):
         for ax, metric in zip(column, JUDGED, strict=True):
             plots.metric_against_num_obs(evaluations, metric, ax=ax)
     head(axes, [TITLES[study] for study in found])
