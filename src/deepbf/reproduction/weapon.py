@@ -105,7 +105,7 @@ SCALES = {
         importance_draws=10_000,
         abc_simulations=120_000,
         abc_strata=120,
-        num_slow_repeats=2,
+        num_slow_repeats=3,
     ),
     "paper": Settings(
         num_datasets=1_500,
