@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 from matplotlib.figure import Figure
 
-from deepbf.reproduction import Cache, Drawing, Step, Target, catalogue, reproduce, running
+from deepbf.reproduction import Cache, Drawing, Step, Target, catalogue, reproduce
 from deepbf.reproduction.running import plan_of, run
 from tests.reproduction.recorded import interrupted, number_step, total_step
 
@@ -81,8 +81,7 @@ class AtOnce(Executor):
 
 
 @pytest.mark.parametrize("executor", [None, AtOnce()])
-def test_a_target_is_drawn_before_the_last_of_all_steps(tmp_path: Path, use, monkeypatch, executor) -> None:
-    monkeypatch.setattr(running, "MOST_SUBMITTED", 1)
+def test_a_target_is_drawn_before_the_last_of_all_steps(tmp_path: Path, use, executor) -> None:
     log = tmp_path / "log"
     use(sum_target(log, "one", 1.0, 2.0), sum_target(log, "two", 3.0, 4.0))
     known = {}
@@ -90,6 +89,7 @@ def test_a_target_is_drawn_before_the_last_of_all_steps(tmp_path: Path, use, mon
         ["one", "two"],
         out=tmp_path,
         executor=executor,
+        num_submitted=1,
         progress=False,
         on_drawn=lambda target, drawing, files: known.update({target.name: log.read_text().split("\n")[:-1]}),
     )

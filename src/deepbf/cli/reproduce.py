@@ -37,7 +37,15 @@ def reproduce(
     wanted = reproduction.names() if names == [ALL] else names
     try:
         with pool_of(workers) as executor:
-            reproduction.reproduce(wanted, scale=scale, out=out, observed=data, executor=executor, on_drawn=show)
+            reproduction.reproduce(
+                wanted,
+                scale=scale,
+                out=out,
+                observed=data,
+                executor=executor,
+                num_submitted=workers,
+                on_drawn=show,
+            )
     except KeyboardInterrupt:
         typer.echo(f"\nStopped. What is done is kept in {out}: the same command goes on from there.", err=True)
         raise typer.Exit(130) from None

@@ -21,8 +21,8 @@ from deepbf.reproduction.target import SCALES, Drawing, Plan, Results, Target
 
 CACHE_FOLDER = "cache"
 COMPILED_FOLDER = "compiled"
-# Steps handed to an executor at a time: more than it has workers, but not all, for those that wait for results of
-# others are to come before those of later targets.
+# Steps handed to an executor at a time, unless told otherwise: more than most have workers, but not all, for steps
+# that wait for results of others are to come before those of later targets.
 MOST_SUBMITTED = 32
 
 
@@ -33,6 +33,7 @@ def reproduce(
     out: str | os.PathLike[str] = "reproduction",
     observed: str | os.PathLike[str] | None = None,
     executor: Executor | None = None,
+    num_submitted: int = MOST_SUBMITTED,
     progress: bool = True,
     on_drawn: Callable[[Target, Drawing, list[Path]], None] | None = None,
 ) -> dict[str, Drawing]:
@@ -53,12 +54,15 @@ def reproduce(
         A file with observed data, for targets that take them.
     executor
         Runs steps side by side; by default one after the other, here.
+    num_submitted
+        Steps that the executor has at a time: as many as it has workers, or more.
     progress
         Whether to show which steps run.
     on_drawn
         Called after each target, with its drawing and the files written.
     """
     _checks.check_choice("scale", scale, SCALES)
+    num_submitted = _checks.check_count("num_submitted", num_submitted)
     chosen = [find_target(name) for name in names]
     plans = {one.name: plan_of(one, scale, observed) for one in chosen}
     folder = Path(out)
@@ -72,7 +76,7 @@ def reproduce(
         disable=not progress,
         transient=True,
     ) as bar:
-        for name in computed(plans, cache, executor, bar):
+        for name in computed(plans, cache, executor, num_submitted, bar):
             one = find_target(name)
             drawing = one.draw(results_of(plans[name], cache))
             files = drawing.write(folder / scale, name)
@@ -103,7 +107,9 @@ def missing_steps(plan: Plan, cache: Cache) -> list[Step]:
     return [step for step in in_order(plan.values()) if step not in cache]
 
 
-def computed(plans: Mapping[str, Plan], cache: Cache, executor: Executor | None, bar: Progress) -> Iterator[str]:
+def computed(
+    plans: Mapping[str, Plan], cache: Cache, executor: Executor | None, num_submitted: int, bar: Progress
+) -> Iterator[str]:
     """Compute and keep what plans lack; yield each plan's name, in their order, as soon as nothing of it is missing.
 
     Steps of later plans run while one is drawn, and while the last steps of one are waited for.
@@ -115,7 +121,7 @@ def computed(plans: Mapping[str, Plan], cache: Cache, executor: Executor | None,
     if executor is None:
         finished = run_here(steps.values(), cache, lambda step: bar.update(task, description=str(step)))
     else:
-        finished = run_side_by_side(steps.values(), cache, executor)
+        finished = run_side_by_side(steps.values(), cache, executor, num_submitted)
     for name, keys in awaited.items():
         bar.update(task, description=name)
         while not done.issuperset(keys):
@@ -132,7 +138,7 @@ def run_here(steps: Iterable[Step], cache: Cache, tell: Callable[[Step], None]) 
         yield step
 
 
-def run_side_by_side(steps: Iterable[Step], cache: Cache, executor: Executor) -> Iterator[Step]:
+def run_side_by_side(steps: Iterable[Step], cache: Cache, executor: Executor, num_submitted: int) -> Iterator[Step]:
     """Compute steps on an executor, the first ones first, each once its inputs are kept; yield those done."""
     waiting = {step.key: step for step in steps}
     running: dict[Future[None], Step] = {}
@@ -140,7 +146,7 @@ def run_side_by_side(steps: Iterable[Step], cache: Cache, executor: Executor) ->
         while waiting or running:
             under_way = waiting.keys() | {step.key for step in running.values()}
             ready = (step for step in waiting.values() if not any(source.key in under_way for source in step.inputs))
-            for step in list(islice(ready, MOST_SUBMITTED - len(running))):
+            for step in list(islice(ready, num_submitted - len(running))):
                 running[executor.submit(run, step, cache)] = waiting.pop(step.key)
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 step = running.pop(future)
