@@ -293,7 +293,7 @@ def repeat_numbers(exact: float, answers: dict[str, list[Answers]]) -> dict[str,
 TARGETS = (
     Target(
         "figure-4",
-        "Data 1 (i) at n = 128: scatter plots, densities, 20 estimates at one data set",
+        "Data 1 (i) at n = 128: scatter plots, densities, repeated estimates at one data set",
         "Figure 4",
         plan_repeated("data-1-i"),
         draw_repeated("data-1-i"),
@@ -332,7 +332,7 @@ TARGETS = (
     ),
     Target(
         "figure-s25",
-        "Data 1 (ii) at n = 128: scatter plots, densities, 20 estimates at one data set",
+        "Data 1 (ii) at n = 128: scatter plots, densities, repeated estimates at one data set",
         "Figure S25",
         plan_repeated("data-1-ii"),
         draw_repeated("data-1-ii"),
@@ -360,7 +360,7 @@ TARGETS = (
     ),
     Target(
         "repeats-data-3",
-        "Data 3 at n = 128: scatter plots, densities, 20 estimates at one data set",
+        "Data 3 at n = 128: scatter plots, densities, repeated estimates at one data set",
         "",
         plan_repeated("data-3"),
         draw_repeated("data-3"),
