@@ -24,18 +24,18 @@ def test_differences_are_those_of_the_metrics() -> None:
 
 
 def test_errors_are_those_of_fresh_data_sets() -> None:
-    """The bootstrap error is the spread over repetitions of everything, to within what 200 of them can tell."""
+    """The bootstrap error is the spread over repetitions of everything, to within what 60 of them can tell."""
 
     def once(seed: int) -> dict[str, Difference]:
-        exact = shifted_normals(400, seed=seed)
+        exact = shifted_normals(200, seed=seed)
         rng = np.random.default_rng(seed)
         one, other = ([part + rng.normal(0, sd, len(part)) for part in exact] for sd in (0.3, 0.4))
-        return paired_differences(one, other, exact, num_replicates=100)
+        return paired_differences(one, other, exact, num_replicates=40)
 
-    repeated = [once(seed) for seed in range(100, 200)]
+    repeated = [once(seed) for seed in range(100, 160)]
     for metric in ("clipped_mse", "auc", "posterior_kl"):
         spread = np.std([one[metric].value for one in repeated], ddof=1)
-        assert np.mean([one[metric].error for one in repeated]) == pytest.approx(spread, rel=0.3), metric
+        assert np.mean([one[metric].error for one in repeated]) == pytest.approx(spread, rel=0.4), metric
 
 
 def test_what_is_shared_is_no_error() -> None:

@@ -61,7 +61,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[Any, xr.Dataset]:
     """Of simulated people, and of few of them, without the time that training takes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(weapon.SCALES, "tiny", TINY)
-        patch.setattr(weapon_answers, "train", lambda *settings: Answering())
+        patch.setattr(weapon_answers, "train", lambda *settings, **options: Answering())
         patch.setattr(weapon_answers, "fit_variants", lambda *settings, **options: Answering())
         return computed(weapon_data.simulated_observed(NUM_PEOPLE), tmp_path_factory.mktemp("cache"))
 
@@ -153,7 +153,7 @@ def test_twelve_counts_alone_leave_methods_that_need_people_without_an_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(weapon.SCALES, "tiny", dataclasses.replace(TINY, num_repeats=1))
-    monkeypatch.setattr(weapon_answers, "train", lambda *settings: Answering())
+    monkeypatch.setattr(weapon_answers, "train", lambda *settings, **options: Answering())
     monkeypatch.setattr(weapon_answers, "fit_variants", lambda *settings, **options: Answering())
     observed = {**weapon_data.simulated_observed(NUM_PEOPLE), "people": None, "source": "sums.csv"}
     results = computed(observed, tmp_path / "cache")
