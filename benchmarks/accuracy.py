@@ -21,6 +21,7 @@ from scipy.special import expit
 
 import deepbf
 from deepbf._numerics import cross_entropy, log_evidence
+from deepbf.evaluation.accuracy import posterior_divergence
 
 CASES = (
     ("data-1-i", 128), ("data-1-i", 2), ("data-1-i", 32),
@@ -93,10 +94,7 @@ def excess_loss(estimates: list[NDArray[np.float64]], exacts: list[NDArray[np.fl
 
 def expected_kl(estimates: list[NDArray[np.float64]], exacts: list[NDArray[np.float64]]) -> float:
     """The same quantity with the labels averaged out under the exact posterior: less noise, never negative."""
-    estimate, exact = log_evidence(np.concatenate(estimates)[:, None]), log_evidence(np.concatenate(exacts)[:, None])
-    prob = expit(exact[:, 0])
-    gaps = [cross_entropy(estimate, k) - cross_entropy(exact, k) for k in range(2)]
-    return float(np.mean(prob * gaps[0] + (1 - prob) * gaps[1]))
+    return float(np.mean(posterior_divergence(np.concatenate(estimates), np.concatenate(exacts))))
 
 
 def coverage(

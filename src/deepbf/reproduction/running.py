@@ -114,17 +114,18 @@ def computed(
 
     Steps of later plans run while one is drawn, and while the last steps of one are waited for.
     """
-    awaited = {name: [step.key for step in missing_steps(plan, cache)] for name, plan in plans.items()}
-    steps = {step.key: step for plan in plans.values() for step in missing_steps(plan, cache)}
+    missing = {name: {step.key: step for step in missing_steps(plan, cache)} for name, plan in plans.items()}
+    # What several plans lack stands where the first of them has it.
+    steps = {key: step for by_key in missing.values() for key, step in by_key.items()}
     task = bar.add_task("", total=len(steps))
     done: set[str] = set()
     if executor is None:
         finished = run_here(steps.values(), cache, lambda step: bar.update(task, description=str(step)))
     else:
         finished = run_side_by_side(steps.values(), cache, executor, num_submitted)
-    for name, keys in awaited.items():
+    for name, by_key in missing.items():
         bar.update(task, description=name)
-        while not done.issuperset(keys):
+        while not done.issuperset(by_key):
             done.add(next(finished).key)
             bar.advance(task)
         yield name

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
 from deepbf import plots
-from deepbf.evaluation.paired import CLEAR, paired_differences
+from deepbf.evaluation.paired import CLEAR, HIGHER_IS_BETTER, Difference, paired_differences
 from deepbf.reproduction.methods import BNN, FNN, OURS
 from deepbf.reproduction.panels import grid, head, one_legend, only_outer_labels
 from deepbf.reproduction.prose import paragraph
 from deepbf.reproduction.questions import Answers
 from deepbf.reproduction.sample_sizes import STUDIES, TITLES, Comparison, comparisons
-from deepbf.reproduction.size_figures import METRICS, by_study, metric_numbers, plan_measured
+from deepbf.reproduction.size_figures import METRICS, ByStudy, by_study, metric_numbers, plan_measured
 from deepbf.reproduction.step import Step
 from deepbf.reproduction.target import Drawing, Plan, Results, Target
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 RIVALS = (FNN, BNN)
 JUDGED = ("clipped_mse", "mse", "kl", "spearman", "auc", "surprise_mse", "posterior_kl")
 WORDS = ("better", "tie", "worse")
 PAIRED = "paired"
+
+# By study, metric and rival: a word of `WORDS` at each sample size.
+Verdicts = dict[tuple[str, str, str], dict[int, str]]
 
 
 def plan(scale: str) -> Plan:
@@ -49,7 +56,7 @@ def differences(
     num_datasets: int,
     num_replicates: int,
 ) -> xr.Dataset:
-    """Return every metric of our default minus that of each rival, with its error, and who is better."""
+    """Return every metric of our default minus that of each rival, with its error."""
     truth, our_answers = (Answers.of(one, num_datasets).by_model for one in (exact, ours))
     found = [
         paired_differences(our_answers, Answers.of(one, num_datasets).by_model, truth, num_replicates=num_replicates)
@@ -60,7 +67,6 @@ def differences(
         {
             "difference": (dims, [[by_metric[metric].value for metric in JUDGED] for by_metric in found]),
             "difference_error": (dims, [[by_metric[metric].error for metric in JUDGED] for by_metric in found]),
-            "verdict": (dims, [[WORDS.index(by_metric[metric].verdict) for metric in JUDGED] for by_metric in found]),
         },
         coords={"rival": list(rivals), "metric": list(JUDGED)},
     )
@@ -69,7 +75,27 @@ def differences(
 def draw(results: Results) -> Drawing:
     """Say for every study, metric, rival and sample size who is better, and draw the metrics."""
     found = by_study({label: result for label, result in results.items() if label[0] != PAIRED})
-    judged: dict[str, Any] = {}
+    verdicts: Verdicts = {
+        (study, metric, rival): {n: verdict(results[PAIRED, study, n], metric, rival) for n in evaluations}
+        for study, evaluations in found.items()
+        for metric in JUDGED
+        for rival in RIVALS
+    }
+    numbers: dict[str, Any] = {"verdicts": {}, "values": metric_numbers(found, JUDGED)}
+    for (study, metric, rival), by_size in verdicts.items():
+        by_rival = numbers["verdicts"].setdefault(study, {}).setdefault(metric, {})
+        by_rival[rival] = {str(n): word for n, word in by_size.items()}
+    return Drawing(written_verdicts(verdicts), {"": metric_grid(found)}, numbers)
+
+
+def verdict(paired: xr.Dataset, metric: str, rival: str) -> str:
+    """Return whether our default is "better" or "worse" than a rival, or "tie"."""
+    one = paired.sel(metric=metric, rival=rival)
+    return Difference(float(one["difference"]), float(one["difference_error"]), metric in HIGHER_IS_BETTER).verdict
+
+
+def written_verdicts(verdicts: Verdicts) -> str:
+    """Return a line for each study, metric and rival, and how often each verdict falls."""
     lines = [
         paragraph(
             f"Where {OURS} beats the paper's networks. A tie is within {CLEAR:g} standard errors of the difference, by",
@@ -77,22 +103,17 @@ def draw(results: Results) -> Drawing:
         ),
         "",
     ]
-    not_better: list[str] = []
-    for study, evaluations in found.items():
-        for metric in JUDGED:
-            for rival in RIVALS:
-                verdicts = {n: verdict(results[PAIRED, study, n], metric, rival) for n in evaluations}
-                judged.setdefault(study, {}).setdefault(metric, {})[rival] = {str(n): v for n, v in verdicts.items()}
-                kept = [f"{word} at n = {', '.join(str(n) for n, v in verdicts.items() if v == word)}"
-                        for word in WORDS if word in verdicts.values()]  # fmt: skip
-                lines.append(f"  {TITLES[study]:<12}{METRICS[metric]:<50}{rival:<12}{'; '.join(kept)}")
-                not_better += [
-                    f"{TITLES[study]}, {metric}, {rival}, n = {n}: {v}" for n, v in verdicts.items() if v != "better"
-                ]
-    num_judged = sum(len(v) for s in judged.values() for m in s.values() for v in m.values())
-    num_worse = sum(one.endswith("worse") for one in not_better)
-    lines += ["", f"{num_judged} comparisons: {num_judged - len(not_better)} better, "
-              f"{len(not_better) - num_worse} ties, {num_worse} worse."]  # fmt: skip
+    for (study, metric, rival), by_size in verdicts.items():
+        sizes = {word: [str(n) for n, found in by_size.items() if found == word] for word in WORDS}
+        said = "; ".join(f"{word} at n = {', '.join(at)}" for word, at in sizes.items() if at)
+        lines.append(f"  {TITLES[study]:<12}{METRICS[metric]:<50}{rival:<12}{said}")
+    counts = Counter(word for by_size in verdicts.values() for word in by_size.values())
+    better, ties, worse = (counts[word] for word in WORDS)
+    return "\n".join([*lines, "", f"{counts.total()} comparisons: {better} better, {ties} ties, {worse} worse."])
+
+
+def metric_grid(found: ByStudy) -> Figure:
+    """Return every metric over the sample sizes: a row a metric, a column a study."""
     figure, axes = grid(len(JUDGED), len(found), title="Every metric over n", panel=(4.4, 3.0))
     for column, evaluations in zip(axes.T, found.values(), strict=True):
         for ax, metric in zip(column, JUDGED, strict=True):
@@ -100,13 +121,7 @@ def draw(results: Results) -> Drawing:
     head(axes, [TITLES[study] for study in found])
     only_outer_labels(axes)
     one_legend(figure, axes.flat, num_columns=7)
-    numbers = {"verdicts": judged, "values": metric_numbers(found, JUDGED)}
-    return Drawing("\n".join(lines), {"": figure}, numbers)
-
-
-def verdict(paired: xr.Dataset, metric: str, rival: str) -> str:
-    """Return "better", "tie" or "worse"."""
-    return WORDS[int(paired["verdict"].sel(metric=metric, rival=rival))]
+    return figure
 
 
 TARGETS = (

@@ -195,7 +195,7 @@ def draw_scatters(results: Results) -> Drawing:
     for study in STUDIES:
         shares[study] = shares_not_finite(results, study)
         lines.append(f"{TITLES[study]}: not finite, of {2 * NUM_SCATTERED:,} simulated data sets")
-        lines.append(f"{'':<30}{FNN:>12}{OURS:>12}{'D / (1 - D) in single precision':>36}")
+        lines.append(f"{'':<30}{FNN:>12}{OURS:>12}{f'{FNN} by D / (1 - D), float32':>36}")
         for variant, words in VARIANTS.items():
             found = shares[study][variant]
             lines.append(f"  {words:<28}{found[FNN]:>12.2%}{found[OURS]:>12.2%}{found['as probabilities']:>36.2%}")
