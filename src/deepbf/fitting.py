@@ -26,8 +26,9 @@ from deepbf.networks import (
 )
 from deepbf.simulation import NumObsRange
 from deepbf.simulation.stream import check_executor
-from deepbf.training import Budget, TrainedEnsemble, schedule, train
+from deepbf.training import Budget, TrainedEnsemble, train
 from deepbf.training.goal import classification
+from deepbf.training.schedule import PAPER_STEPS, named_schedule
 from deepbf.training.structured import beside_its_hyperparameters
 from deepbf.training.trainer import PartialTrainingError
 
@@ -52,6 +53,7 @@ def fit(
     num_simulations: int | None = None,
     ensemble: int = 4,
     schedule: str = "auto",
+    batch_size: int | None = None,
     executor: Executor | None = None,
     seed: int = 0,
     progress: bool = True,
@@ -96,6 +98,10 @@ def fit(
     schedule
         "auto" adapts the learning rate to the budget; "paper" is the paper's own (Section S3), of 400,000 steps
         unless a budget is given.
+    batch_size
+        Data sets a model in a mini-batch; fewer where there are few simulations. By default 128, and 200 by the
+        paper's schedule. Larger ones learn from more simulations in as many steps: worth their time where simulating
+        is cheap and small errors of strong evidence matter.
     executor
         Any `concurrent.futures.Executor` to simulate on; one background thread by default.
     seed
@@ -121,9 +127,8 @@ def fit(
     model_set = ModelSet.of(models, prior_probs)
     laid_out = beside_its_hyperparameters(check_structure(structure), model_set)
     network = check_network(network, laid_out)
-    chosen_schedule, budget = check_plan(
-        schedule, peak_rate(laid_out, network), seconds, steps, num_simulations, len(model_set)
-    )
+    chosen_schedule = named_schedule(schedule, peak_rate(laid_out, network), batch_size)
+    budget = check_budget(schedule, seconds, steps, num_simulations, len(model_set))
     loss_kind = losses.by_name(loss)
     mixture = None if training_probs is None else _checks.check_probs("training_probs", training_probs, model_set.names)
     num_obs_range = None if num_obs is None else check_num_obs(num_obs, model_set, laid_out, network)
@@ -203,16 +208,10 @@ def check_num_obs(num_obs: tuple[int, int], model_set: ModelSet, structure: Stru
     return checked
 
 
-def check_plan(
-    name: str,
-    peak_rate: float,
-    seconds: float | None,
-    steps: int | None,
-    num_simulations: int | None,
-    num_models: int,
-) -> tuple[schedule.Schedule, Budget]:
-    """Return the checked schedule and budget; the paper's schedule brings its own number of steps."""
-    chosen = schedule.by_name(name, peak_rate)
-    if chosen is schedule.PAPER and seconds is None and steps is None and num_simulations is None:
-        steps = schedule.PAPER_STEPS
-    return chosen, Budget.of(seconds, steps, num_simulations, num_models=num_models)
+def check_budget(
+    schedule: str, seconds: float | None, steps: int | None, num_simulations: int | None, num_models: int
+) -> Budget:
+    """Return the checked budget; the paper's schedule brings its own number of steps."""
+    if schedule == "paper" and seconds is None and steps is None and num_simulations is None:
+        steps = PAPER_STEPS
+    return Budget.of(seconds, steps, num_simulations, num_models=num_models)

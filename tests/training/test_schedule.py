@@ -1,10 +1,12 @@
 """Schedules: how the learning rate moves through the budget."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from deepbf.training.schedule import PAPER, PAPER_STEPS, Schedule, by_name
+from deepbf.training.schedule import PAPER, PAPER_STEPS, Schedule, named_schedule
 
 
 def rates_over(schedule: Schedule, num_steps: int) -> np.ndarray:
@@ -15,7 +17,7 @@ def rates_over(schedule: Schedule, num_steps: int) -> np.ndarray:
 @pytest.mark.parametrize("peak_rate", [1e-2, 2e-3])
 @pytest.mark.parametrize("num_steps", [1000, 50_000])
 def test_auto_starts_near_zero_peaks_and_ends_near_zero(peak_rate: float, num_steps: int) -> None:
-    rates = rates_over(by_name("auto", peak_rate), num_steps)
+    rates = rates_over(named_schedule("auto", peak_rate), num_steps)
     assert rates.dtype == np.float32
     assert rates[0] == 0
     assert rates.max() == pytest.approx(peak_rate, rel=0.01)
@@ -38,11 +40,22 @@ def test_the_papers_rate_falls_by_a_hundredth_every_thousand_steps() -> None:
         assert_allclose(PAPER.rates(np.full(6, progress), steps), expected, rtol=1e-5)
 
 
-def test_the_paper_by_name() -> None:
-    assert by_name("paper", 0.5) is PAPER
+def test_the_paper_named_schedule() -> None:
+    assert named_schedule("paper", 0.5) is PAPER
     assert (PAPER.batch_size, PAPER.average, PAPER.reuse, PAPER_STEPS) == (200, False, False, 400_000)
 
 
 def test_an_unknown_schedule_is_refused() -> None:
     with pytest.raises(ValueError, match=r"schedule must be one of 'auto', 'paper'; received 'papers'.*'paper'"):
-        by_name("papers", 0.1)
+        named_schedule("papers", 0.1)
+
+
+def test_a_batch_size_replaces_that_of_any_schedule() -> None:
+    assert named_schedule("auto", 2e-3, 512) == Schedule(peak_rate=2e-3, batch_size=512)
+    assert named_schedule("paper", 2e-3, 32) == replace(PAPER, batch_size=32)
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 2.5, "many"])
+def test_a_batch_size_is_a_positive_count(wrong: object) -> None:
+    with pytest.raises((ValueError, TypeError), match="batch_size"):
+        named_schedule("auto", 2e-3, wrong)

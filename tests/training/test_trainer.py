@@ -242,3 +242,9 @@ def test_the_papers_schedule_by_steps() -> None:
     assert estimator.record.num_steps == 20
     # 200 data sets a model in a mini-batch, each used once.
     assert estimator.record.num_simulations >= 20 * 200 * 2
+
+
+def test_larger_batches_take_more_simulations_in_as_many_steps() -> None:
+    small, large = (small_fit(steps=20, ensemble=1, batch_size=size).record for size in (128, 512))
+    assert small.num_steps == large.num_steps == 20
+    assert large.num_simulations >= 20 * 512 * 2 > small.num_simulations

@@ -20,6 +20,7 @@ SETTINGS = (
     "num_simulations",
     "ensemble",
     "schedule",
+    "batch_size",
     "executor",
     "seed",
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,7 @@ PAPER_STEPS = 400_000
 SCHEDULES = ("auto", "paper")
 
 
-def by_name(name: str, peak_rate: float) -> Schedule:
+def named_schedule(name: str, peak_rate: float, batch_size: int | None = None) -> Schedule:
     """Return the schedule called `name`; "auto" adapts to the budget with the network's own peak rate."""
-    return PAPER if _checks.check_choice("schedule", name, SCHEDULES) == "paper" else Schedule(peak_rate=peak_rate)
+    chosen = PAPER if _checks.check_choice("schedule", name, SCHEDULES) == "paper" else Schedule(peak_rate=peak_rate)
+    return chosen if batch_size is None else replace(chosen, batch_size=_checks.check_count("batch_size", batch_size))
