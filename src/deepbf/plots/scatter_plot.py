@@ -157,7 +157,22 @@ def _write_agreement(axes: Axes, results: xr.Dataset, estimator: str) -> None:
     if "agreement" not in results.variables:
         return
     share = float(results["agreement"].sel(estimator=estimator, group="weighted"))
-    text = f"same decision\n{100 * share:.1f}%"
+    error = None
     if "agreement_error" in results.variables:
-        text += f" ± {100 * float(results['agreement_error'].sel(estimator=estimator, group='weighted')):.1f}%"
+        error = float(results["agreement_error"].sel(estimator=estimator, group="weighted"))
+    text = f"same decision\n{_in_percent(share, error)}"
     axes.text(0.97, 0.03, text, transform=axes.transAxes, ha="right", va="bottom", fontsize="small")
+
+
+def _in_percent(share: float, error: float | None) -> str:
+    """Return a share and its error in percent; more digits where the error would read as none.
+
+    Examples
+    --------
+    >>> _in_percent(0.9866, 0.0021), _in_percent(0.99967, 0.00034), _in_percent(1.0, 0.0), _in_percent(0.5, None)
+    ('98.7% ± 0.2%', '99.97% ± 0.03%', '100.0% ± 0.0%', '50.0%')
+    """
+    if error is None:
+        return f"{100 * share:.1f}%"
+    digits = 2 if 0 < 100 * error < 0.1 else 1
+    return f"{100 * share:.{digits}f}% ± {100 * error:.{digits}f}%"

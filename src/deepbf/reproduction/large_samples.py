@@ -77,21 +77,24 @@ def measured_step(settings: Settings, study: str, num_obs: int) -> Step:
 
 
 def draw(results: Results) -> Drawing:
-    """Draw estimated against exact log Bayes factors: a row a study and network, a column a sample size."""
+    """Draw estimated against exact log Bayes factors: a row a study, a column a network and sample size."""
     sizes = sorted({num_obs for _, num_obs in results})
-    methods = [m for m in (OURS, DEEPSET2) if any(m in result["estimator"].values for result in results.values())]
-    listed = [(study, method) for study in STUDIES for method in methods]
-    figure, axes = grid(len(listed), len(sizes), title="Large samples: estimated against exact log Bayes factor")
+    listed = [
+        (method, num_obs)
+        for method in (OURS, DEEPSET2)
+        for num_obs in sizes
+        if any(method in results[study, num_obs]["estimator"].values for study in STUDIES)
+    ]
+    figure, axes = grid(len(STUDIES), len(listed), title="Large samples: estimated against exact log Bayes factor")
     rows, numbers = [], {}
-    for row, (study, method) in zip(axes, listed, strict=True):
-        for ax, num_obs in zip(row, sizes, strict=True):
+    for row, study in zip(axes, STUDIES, strict=True):
+        for ax, (method, num_obs) in zip(row, listed, strict=True):
             draw_small_scatter(results[study, num_obs], method, ax)
-            if method in results[study, num_obs]["estimator"].values:
-                found = described(results[study, num_obs], method)
-                numbers[f"{study}, n = {num_obs}, {method}"] = found
-                rows.append((f"{TITLES[study]}, n = {num_obs}, {method}", written(found)))
-        row[0].set_ylabel(f"{TITLES[study]}\n{method}")
-    head(axes, [f"n = {num_obs}" for num_obs in sizes])
+            found = described(results[study, num_obs], method)
+            numbers[f"{study}, n = {num_obs}, {method}"] = found
+            rows.append((f"{TITLES[study]}, n = {num_obs}, {method}", written(found)))
+        row[0].set_ylabel(f"{TITLES[study]}\nestimated log BF")
+    head(axes, [f"{method}, n = {num_obs}" for method, num_obs in listed])
     only_outer_labels(axes)
     one_legend(figure, axes.flat)
     columns = ["correlation", "KL of model probs", "MSE, clipped", "same decision", "seconds"]

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 # Inches of one panel, by default.
 PANEL = (3.0, 2.8)
-# Inches of one entry of a legend.
+# Inches of a legend's entry: at least, of its symbol with the gaps around it, and of a letter.
 ENTRY_WIDTH = 2.2
+SYMBOL_WIDTH = 0.6
+LETTER_WIDTH = 0.06
 
 
 def grid(
@@ -42,7 +44,8 @@ def one_legend(figure: Figure, axes: Iterable[Axes], *, num_columns: int = 4, na
             if not words[:1].isdigit() and not words.startswith("at the edge"):
                 entries.setdefault(said_of_all(words, names), handle)
         legend.remove()
-    num_columns = min(num_columns, max(1, int(figure.get_figwidth() / ENTRY_WIDTH)))
+    entry_width = max(ENTRY_WIDTH, SYMBOL_WIDTH + LETTER_WIDTH * max(map(len, entries), default=0))
+    num_columns = min(num_columns, max(1, int(figure.get_figwidth() / entry_width)))
     figure.legend(
         list(entries.values()),
         list(entries),
