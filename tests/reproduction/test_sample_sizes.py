@@ -45,8 +45,8 @@ def test_answers_are_put_together_from_parts() -> None:
 
 def test_repetitions_differ_in_their_seeds_alone() -> None:
     steps = Comparison("data-1-i", 128, SCALES["standard"]).steps(OURS)
-    assert len(steps) == 10
-    assert len({step.key for (step,) in steps}) == 10
+    assert len(steps) == 20
+    assert len({step.key for (step,) in steps}) == 20
     assert {step.settings["num_steps"] for (step,) in steps} == {SCALES["standard"].num_steps[OURS]}
 
 

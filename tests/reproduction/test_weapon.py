@@ -24,6 +24,7 @@ TINY = weapon.Settings(
     paper_steps_full=20,
     paper_steps_person=20,
     our_steps_sum=20,
+    our_steps_large=5,
     our_steps_full=20,
     our_steps_variants=20,
     importance_draws=200,
@@ -170,5 +171,12 @@ def test_twelve_counts_alone_leave_methods_that_need_people_without_an_answer(
 
 def test_the_quick_scale_asks_less_of_everything_than_the_others() -> None:
     quick, standard, paper = (dataclasses.asdict(weapon.SCALES[scale]) for scale in ("quick", "standard", "paper"))
-    for name in ("num_datasets", "our_steps_sum", "paper_steps_full", "abc_simulations", "num_repeats"):
+    for name in (
+        "num_datasets",
+        "our_steps_sum",
+        "our_steps_large",
+        "paper_steps_full",
+        "abc_simulations",
+        "num_repeats",
+    ):
         assert quick[name] <= standard[name] <= paper[name]

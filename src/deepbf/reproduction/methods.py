@@ -41,6 +41,7 @@ def train(
     num_simulations: int | None = None,
     num_obs: tuple[int, int] | None = None,
     loss: str = losses.DEFAULT,
+    batch_size: int | None = None,
 ) -> BayesFactor:
     """Return the estimator that `method` trains in so many steps, each with fresh simulations.
 
@@ -58,6 +59,7 @@ def train(
         num_simulations=num_simulations,
         num_obs=num_obs,
         loss=loss,
+        batch_size=batch_size,
         seed=seed,
         progress=False,
     )
