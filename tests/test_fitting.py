@@ -12,8 +12,8 @@ from scipy import stats
 
 import deepbf
 from deepbf import fitting
-from deepbf.fitting import check_plan
-from deepbf.training import Budget, schedule
+from deepbf.fitting import check_budget
+from deepbf.training import Budget
 from tests.simulators import FREE_MEAN, NORMAL_MEAN, WITH_DICT, ZERO_MEAN
 
 WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
@@ -124,13 +124,13 @@ def test_lambdas_are_refused_for_processes_before_anything_is_simulated() -> Non
 
 
 def test_sixty_seconds_unless_told_otherwise() -> None:
-    assert check_plan("auto", 0.01, None, None, None, 2)[1] == Budget(seconds=60.0)
+    assert check_budget("auto", None, None, None, 2) == Budget(seconds=60.0)
 
 
 def test_the_papers_schedule_brings_the_papers_steps() -> None:
-    assert check_plan("paper", 0.01, None, None, None, 2) == (schedule.PAPER, Budget(steps=400_000))
-    assert check_plan("paper", 0.01, None, 7, None, 2) == (schedule.PAPER, Budget(steps=7))
-    assert check_plan("paper", 0.01, 5, None, None, 2)[1] == Budget(seconds=5.0)
+    assert check_budget("paper", None, None, None, 2) == Budget(steps=400_000)
+    assert check_budget("paper", None, 7, None, 2) == Budget(steps=7)
+    assert check_budget("paper", 5, None, None, 2) == Budget(seconds=5.0)
 
 
 def test_single_counts_from_a_dict_of_parameters_are_vectors_too() -> None:

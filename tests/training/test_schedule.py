@@ -1,6 +1,7 @@
 """Schedules: how the learning rate moves through the budget."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,6 +57,6 @@ def test_a_batch_size_replaces_that_of_any_schedule() -> None:
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 2.5, "many"])
-def test_a_batch_size_is_a_positive_count(wrong: object) -> None:
+def test_a_batch_size_is_a_positive_count(wrong: Any) -> None:
     with pytest.raises((ValueError, TypeError), match="batch_size"):
         named_schedule("auto", 2e-3, wrong)
