@@ -25,7 +25,7 @@ IMPORTANCE = "importance sampling"
 ABC_FULL, ABC_SUM = "ABC-full", "ABC-sum"
 PAPER_SUM, PAPER_FULL = "DeepBF-sum", "DeepBF-full"
 OUR_SUM, OUR_FULL = "deepbf-sum", "deepbf-full"
-OUR_HELLINGER, OUR_LARGE = "deepbf-sum, Hellinger", "deepbf-sum, longer"
+OUR_LONGER = "deepbf-sum, longer"
 PAPER_GEOMETRIC, PAPER_ARITHMETIC = "DeepGBF", "DeepABF"
 OUR_GEOMETRIC, OUR_ARITHMETIC = "deepbf GBF", "deepbf ABF"
 
@@ -40,8 +40,7 @@ METHODS = {
     PAPER_SUM: "the paper's FNN and schedule, sums",
     PAPER_FULL: "the paper's BNN and schedule, every person",
     OUR_SUM: "deepbf's defaults, sums",
-    OUR_HELLINGER: "the same, loss='squared_hellinger'",
-    OUR_LARGE: f"the same, batch_size={LARGE_BATCH}",
+    OUR_LONGER: f"the same, batch_size={LARGE_BATCH}",
     OUR_FULL: "deepbf's defaults, every person",
     PAPER_GEOMETRIC: "geometric intrinsic, BNN of all and FNN of one",
     PAPER_ARITHMETIC: "arithmetic intrinsic, BNN of all and FNN of one",
@@ -67,7 +66,7 @@ class Settings:
     paper_steps_full: int
     paper_steps_person: int
     our_steps_sum: int
-    our_steps_large: int
+    our_steps_longer: int
     our_steps_full: int
     our_steps_variants: int
     importance_draws: int
@@ -89,7 +88,7 @@ SCALES = {
         paper_steps_full=100,
         paper_steps_person=1_000,
         our_steps_sum=1_000,
-        our_steps_large=200,
+        our_steps_longer=200,
         our_steps_full=150,
         our_steps_variants=150,
         importance_draws=1_000,
@@ -106,7 +105,7 @@ SCALES = {
         paper_steps_full=5_000,
         paper_steps_person=20_000,
         our_steps_sum=40_000,
-        our_steps_large=20_000,
+        our_steps_longer=20_000,
         our_steps_full=5_000,
         our_steps_variants=5_000,
         importance_draws=10_000,
@@ -120,7 +119,7 @@ SCALES = {
         paper_steps_full=400_000,
         paper_steps_person=400_000,
         our_steps_sum=100_000,
-        our_steps_large=50_000,
+        our_steps_longer=50_000,
         our_steps_full=50_000,
         our_steps_variants=50_000,
         importance_draws=100_000,
@@ -193,8 +192,7 @@ def method_steps(settings: Settings, observed: data.Observed) -> dict[str, tuple
         PAPER_SUM: tuple(network(SUM, FNN, settings.paper_steps_sum, seed) for seed in seeds),
         PAPER_FULL: tuple(full),
         OUR_SUM: tuple(network(SUM, OURS, settings.our_steps_sum, seed) for seed in few_seeds),
-        OUR_HELLINGER: (network(SUM, OURS, settings.our_steps_sum, settings.seed, loss="squared_hellinger"),),
-        OUR_LARGE: (network(SUM, OURS, settings.our_steps_large, settings.seed, batch_size=LARGE_BATCH),),
+        OUR_LONGER: (network(SUM, OURS, settings.our_steps_longer, settings.seed, batch_size=LARGE_BATCH),),
         OUR_FULL: tuple(network(FULL, OURS, settings.our_steps_full, seed) for seed in slow_seeds),
         **{
             method: tuple(Step(ask.one_variant, {"variant": variant}, inputs) for inputs in parts[method])
