@@ -57,7 +57,27 @@ def pool_of(workers: int):
     from contextlib import nullcontext
     from multiprocessing import get_context
 
-    return nullcontext() if workers == 1 else ProcessPoolExecutor(workers, get_context("spawn"))
+    if workers == 1:
+        return nullcontext()
+    return ProcessPoolExecutor(workers, get_context("spawn"), initializer=end_with_parent)
+
+
+def end_with_parent() -> None:
+    """End this process as soon as the one that started it is gone, however it went: nobody waits for its work."""
+    import os
+    import threading
+    from multiprocessing import parent_process
+    from multiprocessing.connection import wait
+
+    parent = parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def show(target: Target, drawing: Drawing, files: list[Path]) -> None:
