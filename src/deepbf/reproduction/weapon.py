@@ -40,7 +40,7 @@ METHODS = {
     PAPER_SUM: "the paper's FNN and schedule, sums",
     PAPER_FULL: "the paper's BNN and schedule, every person",
     OUR_SUM: "deepbf's defaults, sums",
-    OUR_LONGER: f"the same, batch_size={LARGE_BATCH}",
+    OUR_LONGER: f"deepbf with batch_size={LARGE_BATCH}, sums",
     OUR_FULL: "deepbf's defaults, every person",
     PAPER_GEOMETRIC: "geometric intrinsic, BNN of all and FNN of one",
     PAPER_ARITHMETIC: "arithmetic intrinsic, BNN of all and FNN of one",
