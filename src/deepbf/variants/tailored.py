@@ -116,11 +116,7 @@ def fit_tailored(
     check_fixed_priors(model_set)
     budget = check_budget(seconds, num_simulations, num_near, len(model_set), trains=estimator is None)
     check_executor(executor, model_set.models)
-    if summary is not None and not callable(summary):
-        raise TypeError(
-            f"summary must be a function of data sets or None; received {summary!r}. "
-            "Pass, for example, summary=lambda data: data.mean(axis=1, keepdims=True)."
-        )
+    check_summary(summary)
     seeds = Seeds.of(_checks.check_seed("seed", seed), len(model_set))
     num_trained = 0
     if estimator is None:
@@ -257,6 +253,15 @@ def budget_left(budget: Budget, num_trained: int, started: float) -> Budget:
     # Training may have taken all of it under load: a tenth is used in any case.
     seconds = budget.seconds or 0.0
     return Budget(seconds=max(seconds - (time.monotonic() - started), seconds / 10))
+
+
+def check_summary(summary: object) -> None:
+    """Raise unless `summary` is a function, or none."""
+    if summary is not None and not callable(summary):
+        raise TypeError(
+            f"summary must be a function of data sets or None; received {summary!r}. "
+            "Pass, for example, summary=lambda data: data.mean(axis=1, keepdims=True)."
+        )
 
 
 def check_before_training(model_set: ModelSet, observed: Data, structure: Structure, summary: Summary | None) -> None:
