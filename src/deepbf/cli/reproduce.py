@@ -30,6 +30,7 @@ def reproduce(
 ) -> None:
     """Recompute figures and tables; interrupt at any time, and the same command goes on where it stopped."""
     from deepbf import reproduction
+    from deepbf.cli.workers import pool_of
 
     if listed or not names:
         typer.echo(written_list(reproduction.targets()))
@@ -49,35 +50,6 @@ def reproduce(
     except KeyboardInterrupt:
         typer.echo(f"\nStopped. What is done is kept in {out}: the same command goes on from there.", err=True)
         raise typer.Exit(130) from None
-
-
-def pool_of(workers: int):
-    """Return processes that compute steps, or nothing for one worker, which is this process."""
-    from concurrent.futures import ProcessPoolExecutor
-    from contextlib import nullcontext
-    from multiprocessing import get_context
-
-    if workers == 1:
-        return nullcontext()
-    return ProcessPoolExecutor(workers, get_context("spawn"), initializer=end_with_parent)
-
-
-def end_with_parent() -> None:
-    """End this process as soon as the one that started it is gone, however it went: nobody waits for its work."""
-    import os
-    import threading
-    from multiprocessing import parent_process
-    from multiprocessing.connection import wait
-
-    parent = parent_process()
-    if parent is None:
-        return
-
-    def watch() -> None:
-        wait([parent.sentinel])
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def show(target: Target, drawing: Drawing, files: list[Path]) -> None:
