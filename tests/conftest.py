@@ -7,7 +7,16 @@ import jax
 import pytest
 
 import deepbf
+from deepbf.cli.workers import keep_to, shares_of, usable_cores
 from tests import simulators
+
+
+def pytest_configure() -> None:
+    """Let workers that share the tests among them share the cores, too, before JAX counts them."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    if worker:
+        shares = shares_of(usable_cores(), int(os.environ["PYTEST_XDIST_WORKER_COUNT"]))
+        keep_to(shares[int(worker.removeprefix("gw"))])
 
 
 @pytest.fixture(scope="session", autouse=True)

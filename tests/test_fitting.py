@@ -41,6 +41,11 @@ WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "network of another structure": ({"network": "mlp"}, ValueError, "network for structure='exchangeable'"),
     "loss": ({"loss": "cross-entropy"}, ValueError, "loss.*Did you mean 'cross_entropy'"),
     "loss of Evidence Networks": ({"loss": "leaky-pop"}, ValueError, "loss.*Did you mean 'leaky_pop'"),
+    "thorough": (
+        {"schedule": "thorough", "num_simulations": 10_000},
+        ValueError,
+        "simulates more than it trains on.*num_simulations=10000.*Pass seconds or steps",
+    ),
     "schedule": ({"schedule": "papre"}, ValueError, "schedule.*Did you mean 'paper'"),
     "no members": ({"ensemble": 0}, ValueError, "ensemble must be at least 1; received 0"),
     "negative members": ({"ensemble": -4}, ValueError, "ensemble must be at least 1"),

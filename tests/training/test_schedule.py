@@ -47,7 +47,9 @@ def test_the_paper_named_schedule() -> None:
 
 
 def test_an_unknown_schedule_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"schedule must be one of 'auto', 'paper'; received 'papers'.*'paper'"):
+    with pytest.raises(
+        ValueError, match=r"schedule must be one of 'auto', 'paper', 'thorough'; received 'papers'.*'paper'"
+    ):
         named_schedule("papers", 0.1)
 
 

@@ -237,6 +237,24 @@ def test_a_budget_too_short_for_one_step_says_so() -> None:
         small_fit(seconds=0.001)
 
 
+def test_a_thorough_fit_sees_more_than_it_trains_on_and_gives_the_same_bits() -> None:
+    options = {"schedule": "thorough", "batch_size": 64, "steps": 80}
+    first = small_fit(**options)
+    with ThreadPoolExecutor(2) as threads:
+        second = small_fit(**options, executor=threads)
+    assert_array_equal(log_bf_of(first), log_bf_of(second))
+    trained_on = 80 * 2 * 64 * 2
+    assert first.record.num_steps == 80
+    assert first.record.num_simulations > 2 * trained_on
+    assert np.isfinite(log_bf_of(first)).all()
+
+
+def test_a_thorough_fit_by_seconds() -> None:
+    estimator = small_fit(schedule="thorough", batch_size=64, seconds=4)
+    assert estimator.record.num_steps > 20
+    assert np.isfinite(log_bf_of(estimator)).all()
+
+
 def test_the_papers_schedule_by_steps() -> None:
     estimator = small_fit(WALK_OR_NOISE, structure="vector", network="fnn", schedule="paper", steps=20, ensemble=1)
     assert estimator.record.num_steps == 20

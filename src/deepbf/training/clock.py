@@ -59,6 +59,10 @@ class Clock:
             return 1
         return int(min(most, max(1, BLOCK_SECONDS // self._step_seconds), left // self._step_seconds))
 
+    def steps_until_check(self, number: int) -> int | None:
+        """Return how many steps come before the held-out check of this number, from 1; None if only time will tell."""
+        return None if self._planned_steps is None else number * self._check_every
+
     def book(self, num_steps: int, length: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return, for each of `length` steps from here, the share of the budget then spent and its number."""
         ahead = np.arange(length)

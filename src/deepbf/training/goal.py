@@ -43,9 +43,9 @@ class Goal:
     optimiser_of: Callable[[FlatNetworks], optax.GradientTransformation] = lambda networks: ADAM
 
 
-def classification(kind_of: Callable[[MixedForm | None], NetworkKind], loss: Loss) -> Goal:
-    """Return the goal of telling models apart: networks that give log odds."""
-    return Goal(kind_of, classifying(loss), held_out_cross_entropy)
+def classification(kind_of: Callable[[MixedForm | None], NetworkKind], loss: Loss, *, weighted: bool = False) -> Goal:
+    """Return the goal of telling models apart: networks that give log odds, from rows that may end with a weight."""
+    return Goal(kind_of, weighing(loss) if weighted else classifying(loss), held_out_cross_entropy)
 
 
 def classifying(loss: Loss) -> Objective:
@@ -56,6 +56,19 @@ def classifying(loss: Loss) -> Objective:
         num_models, batch_size, width = batch.shape
         log_odds = network(batch.reshape(num_models * batch_size, width))
         return loss(log_odds, jnp.repeat(jnp.arange(num_models), batch_size)).mean()
+
+    return objective
+
+
+def weighing(loss: Loss) -> Objective:
+    """Return the weighted mean loss on a mini-batch whose last column holds the weights."""
+
+    def objective(network: AbstractNetwork, batch: jax.Array, step: jax.Array) -> jax.Array:
+        del step
+        num_models, batch_size, width = batch.shape
+        rows = batch.reshape(num_models * batch_size, width)
+        losses = loss(network(rows[:, :-1]), jnp.repeat(jnp.arange(num_models), batch_size))
+        return (rows[:, -1] * losses).mean()
 
     return objective
 

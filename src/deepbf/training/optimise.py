@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import equinox as eqx
 import jax
@@ -52,6 +52,10 @@ class FlatNetworks:
     def member(self, flat: jax.Array) -> AbstractNetwork:
         """Return the network with these weights, one vector."""
         return eqx.combine(self._unravel(flat), self._static)
+
+    def arrays(self, flat: jax.Array) -> Any:
+        """Return the weights of one vector layer by layer, without what is not learned."""
+        return self._unravel(flat)
 
     def ensemble(self, flat: jax.Array) -> AbstractNetwork:
         """Return the stacked networks with these weights, one vector a member."""

@@ -94,6 +94,10 @@ class Pool:
         """Return how many steps can be taken before some member has to use a simulation again."""
         return min(len(member.new) for member in self._members)
 
+    def num_steps_brought(self) -> int:
+        """Return how many steps, taken or not, the rows so far are enough for, where each is used once."""
+        return self._num_drawn + self.num_new_steps()
+
     def draw(self, num_steps: int) -> NDArray[np.float32]:
         """Return mini-batches, shape (most_steps_a_block, members, models, batch_size, width); the first ones count.
 

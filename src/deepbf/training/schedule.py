@@ -29,6 +29,10 @@ class Schedule:
         Whether the answer uses weights averaged over the last part of training.
     reuse
         Whether a simulation may be used again while the next is not there yet.
+    thin
+        Whether to train on those simulations alone that teach most.
+    orthogonal
+        Whether steps of weight matrices are made orthogonal: Muon, in place of Adam.
     """
 
     peak_rate: float
@@ -37,6 +41,8 @@ class Schedule:
     decay_every: int | None = None
     average: bool = True
     reuse: bool = True
+    thin: bool = False
+    orthogonal: bool = False
 
     def rates(self, progress: NDArray[np.float64], steps: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the learning rates at these shares of the budget and step numbers."""
@@ -52,10 +58,16 @@ class Schedule:
 PAPER = Schedule(peak_rate=0.01, batch_size=200, decay_every=1000, average=False, reuse=False)
 PAPER_STEPS = 400_000
 
-SCHEDULES = ("auto", "paper")
+AUTO_NAME, PAPER_NAME, THOROUGH_NAME = SCHEDULES = ("auto", "paper", "thorough")
+# Thinned simulations are all worth learning from: more of them a step, and each step goes further.
+THOROUGH_BATCH = 512
 
 
 def named_schedule(name: str, peak_rate: float, batch_size: int | None = None) -> Schedule:
-    """Return the schedule called `name`; "auto" adapts to the budget with the network's own peak rate."""
-    chosen = PAPER if _checks.check_choice("schedule", name, SCHEDULES) == "paper" else Schedule(peak_rate=peak_rate)
+    """Return the schedule called `name`; all but the paper's adapt to the budget with the network's own peak rate."""
+    chosen = {
+        AUTO_NAME: Schedule(peak_rate=peak_rate),
+        PAPER_NAME: PAPER,
+        THOROUGH_NAME: Schedule(peak_rate=peak_rate, batch_size=THOROUGH_BATCH, thin=True, orthogonal=True),
+    }[_checks.check_choice("schedule", name, SCHEDULES)]
     return chosen if batch_size is None else replace(chosen, batch_size=_checks.check_count("batch_size", batch_size))

@@ -13,8 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_softmax
 
 from deepbf._mixed import MixedForm
+from deepbf._numerics import log_evidence
 from deepbf.models import ModelSet, SimulationError
 from deepbf.models.hyperparameters import Ranges
 from deepbf.networks import AbstractNetwork, AbstractPreparation, Structure
@@ -26,6 +28,7 @@ from deepbf.training.clock import Clock
 from deepbf.training.goal import Goal
 from deepbf.training.held_out import HeldOut
 from deepbf.training.interrupt import StopOnInterrupt
+from deepbf.training.muon import muon_of
 from deepbf.training.optimise import FlatNetworks, init_state, make_block
 from deepbf.training.order import comes_in_any_order
 from deepbf.training.pilot import POLL_SECONDS, Pilot, run_pilot
@@ -33,6 +36,7 @@ from deepbf.training.pool import FRESH_BYTES, POOL_BYTES, Pool
 from deepbf.training.progress import ProgressBar
 from deepbf.training.schedule import Schedule
 from deepbf.training.structured import Array, Sizes, arrays_of, check_arrays, find_form, fit_standardiser, sizes_of
+from deepbf.training.thinning import Thinning, with_weights
 from deepbf.training.typicality import MOST_FITTED, Typicality
 
 # Long enough to drown the cost of handing a task over, short enough to fill the pool smoothly.
@@ -55,6 +59,8 @@ MOST_PASSES = 40
 FEWEST_PASSES = 6
 # Mini-batches that few simulations should give at least.
 FEWEST_BATCHES = 16
+# Held-out losses taken before the network is trusted to choose among simulations.
+CHECKS_BEFORE_THINNING = 2
 
 
 @dataclass(frozen=True)
@@ -212,12 +218,16 @@ class Trainer:
         self._first_rows: list[list[NDArray[np.float32]]] = [[] for _ in range(num_models)]
         # Where every step takes fresh simulations, none is kept for long: memory never touched is time saved.
         capacity = FRESH_BYTES if budget.all_fresh else POOL_BYTES
+        self._thinning = Thinning(num_models, int(draw_rng.integers(2**31))) if schedule.thin else None
+        # Rows that came before there was anything to choose by, and are not needed until then.
+        self._held_back: list[list[NDArray[np.float32]]] = []
+        width = layout.width + (0 if self._thinning is None else 1)
         self._pool = Pool(
-            num_models, layout.width, batch_size, num_members, draw_rng, capacity_bytes=capacity,
+            num_models, width, batch_size, num_members, draw_rng, capacity_bytes=capacity,
             most_added=max(len(pilot.data[0]), PREPARE_ROWS // num_models),
         )  # fmt: skip
         self._networks = FlatNetworks(init_ensemble(kind, layout, num_models, num_members, init_key))
-        optimiser = goal.optimiser_of(self._networks)
+        optimiser = muon_of(self._networks) if schedule.orthogonal else goal.optimiser_of(self._networks)
         self._state = init_state(self._networks, optimiser)
         self._block = make_block(self._networks, goal.objective, optimiser)
         self._goal = goal
@@ -229,6 +239,7 @@ class Trainer:
         self._held_out_loss: float | None = None
         self._last_loss = 0.0
         self._history: list[dict[str, float]] = []
+        self._num_fed = 0
         self._feed(standardised)
 
     def run(self, bar: ProgressBar, stop: StopOnInterrupt) -> TrainedEnsemble:
@@ -324,7 +335,39 @@ class Trainer:
         if sum(map(len, self._first_rows[0])) < MOST_FITTED:
             for kept, model_rows in zip(self._first_rows, rows, strict=True):
                 kept.append(model_rows)
-        self._pool.add(rows)
+        self._num_fed += len(rows[0])
+        if self._thinning is None:
+            self._pool.add(rows)
+        elif self._thinning.is_set:
+            self._pool.add(self._thinning(rows))
+        else:
+            self._add_unthinned(rows)
+
+    def _add_unthinned(self, rows: Sequence[NDArray[np.float32]]) -> None:
+        """Take in rows as they are, but where steps are planned no more than until some can be chosen.
+
+        Which rows are chosen among then depends on nothing but their number, and the same seed gives the same weights.
+        """
+        wanted = self._clock.steps_until_check(CHECKS_BEFORE_THINNING + 1)
+        for start in range(0, len(rows[0]), CHUNK_SIZE):
+            chunk = [model_rows[start : start + CHUNK_SIZE] for model_rows in rows]
+            if wanted is None or self._pool.num_steps_brought() < wanted:
+                self._pool.add([with_weights(model_rows) for model_rows in chunk])
+            else:
+                self._held_back.append(chunk)
+
+    def _start_thinning(self, thinning: Thinning) -> None:
+        """Choose among simulations from now on, by one member as it is, and first among those held back."""
+        # A copy: the next block takes the state's memory over.
+        judge = partial(self._judge, jnp.copy(self._weights()[:1]), self._settling_batch())
+
+        def score(rows: NDArray[np.float32]) -> NDArray[np.floating]:
+            return log_softmax(log_evidence(in_batches(judge, rows, PREPARE_ROWS)), axis=-1)
+
+        thinning.set_up(score, self._held_out.rows())
+        for rows in self._held_back:
+            self._pool.add(thinning(rows))
+        self._held_back.clear()
 
     def _weights(self) -> jax.Array:
         return self._state.averaged if self._schedule.average else self._state.weights
@@ -344,6 +387,9 @@ class Trainer:
         self._history.append(
             {"seconds": self._clock.elapsed(), "steps": self._clock.num_done, "loss": loss, "held_out_loss": current}
         )
+        thinning = self._thinning
+        if thinning is not None and not thinning.is_set and len(self._history) >= CHECKS_BEFORE_THINNING:
+            self._start_thinning(thinning)
 
     def _loss_of(self, weights: jax.Array) -> float:
         return self._goal.judge(self._held_out_log_odds(weights))
@@ -398,7 +444,7 @@ class Trainer:
         return Typicality.fit(first, self._held_out.rows(), self._layout)
 
     def _num_simulations(self) -> int:
-        return self._num_models * (self._pool.num_rows + self._held_out.num_rows)
+        return self._num_models * (self._num_fed + self._held_out.num_rows)
 
     def _show(self, bar: ProgressBar, loss: float) -> None:
         bar.show(
