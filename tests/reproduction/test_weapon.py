@@ -24,7 +24,7 @@ TINY = weapon.Settings(
     paper_steps_full=20,
     paper_steps_person=20,
     our_steps_sum=20,
-    our_steps_longer=5,
+    our_steps_thorough=5,
     our_steps_full=20,
     our_steps_variants=20,
     importance_draws=200,
@@ -174,7 +174,7 @@ def test_the_quick_scale_asks_less_of_everything_than_the_others() -> None:
     for name in (
         "num_datasets",
         "our_steps_sum",
-        "our_steps_longer",
+        "our_steps_thorough",
         "paper_steps_full",
         "abc_simulations",
         "num_repeats",

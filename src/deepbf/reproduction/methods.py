@@ -41,19 +41,20 @@ def train(
     num_simulations: int | None = None,
     num_obs: tuple[int, int] | None = None,
     loss: str = losses.DEFAULT,
+    schedule: str | None = None,
     batch_size: int | None = None,
 ) -> BayesFactor:
     """Return the estimator that `method` trains in so many steps, each with fresh simulations.
 
     With `num_simulations`, and no number of steps, on a table of so many simulations, which is used again and again.
-    With `num_obs`, for every number of observations in that range.
+    With `num_obs`, for every number of observations in that range. With `schedule`, by that and not the method's own.
     """
     how = TRAININGS[method]
     return fit(
         models,
         structure=structure,
         network=how.network,
-        schedule=how.schedule,
+        schedule=schedule or how.schedule,
         ensemble=how.ensemble,
         steps=num_steps,
         num_simulations=num_simulations,

@@ -17,6 +17,7 @@ from deepbf.reproduction import weapon_data as data
 from deepbf.reproduction.methods import BNN, FNN, OURS
 from deepbf.reproduction.step import Step
 from deepbf.reproduction.weapon_answers import FULL, MODELS, SUM
+from deepbf.training.schedule import THOROUGH_NAME
 
 # The Bayes factor of the real data by TreeBUGS: tail areas at a given one depend on the trees alone.
 PAPER_BF = 8.10
@@ -25,11 +26,11 @@ IMPORTANCE = "importance sampling"
 ABC_FULL, ABC_SUM = "ABC-full", "ABC-sum"
 PAPER_SUM, PAPER_FULL = "DeepBF-sum", "DeepBF-full"
 OUR_SUM, OUR_FULL = "deepbf-sum", "deepbf-full"
-OUR_LONGER = "deepbf-sum, longer"
+OUR_THOROUGH = "deepbf-sum, thorough"
 PAPER_GEOMETRIC, PAPER_ARITHMETIC = "DeepGBF", "DeepABF"
 OUR_GEOMETRIC, OUR_ARITHMETIC = "deepbf GBF", "deepbf ABF"
 
-# Data sets a model in the mini-batches of the longer training.
+# Data sets a model in the mini-batches of the thorough training.
 LARGE_BATCH = 2_048
 
 # In words, and whether a method needs every person's counts.
@@ -40,7 +41,7 @@ METHODS = {
     PAPER_SUM: "the paper's FNN and schedule, sums",
     PAPER_FULL: "the paper's BNN and schedule, every person",
     OUR_SUM: "deepbf's defaults, sums",
-    OUR_LONGER: f"deepbf with batch_size={LARGE_BATCH}, sums",
+    OUR_THOROUGH: 'deepbf with schedule="thorough", sums',
     OUR_FULL: "deepbf's defaults, every person",
     PAPER_GEOMETRIC: "geometric intrinsic, BNN of all and FNN of one",
     PAPER_ARITHMETIC: "arithmetic intrinsic, BNN of all and FNN of one",
@@ -66,7 +67,7 @@ class Settings:
     paper_steps_full: int
     paper_steps_person: int
     our_steps_sum: int
-    our_steps_longer: int
+    our_steps_thorough: int
     our_steps_full: int
     our_steps_variants: int
     importance_draws: int
@@ -88,7 +89,7 @@ SCALES = {
         paper_steps_full=100,
         paper_steps_person=1_000,
         our_steps_sum=1_000,
-        our_steps_longer=200,
+        our_steps_thorough=100,
         our_steps_full=150,
         our_steps_variants=150,
         importance_draws=1_000,
@@ -105,7 +106,7 @@ SCALES = {
         paper_steps_full=5_000,
         paper_steps_person=20_000,
         our_steps_sum=40_000,
-        our_steps_longer=20_000,
+        our_steps_thorough=6_000,
         our_steps_full=5_000,
         our_steps_variants=5_000,
         importance_draws=10_000,
@@ -119,7 +120,7 @@ SCALES = {
         paper_steps_full=400_000,
         paper_steps_person=400_000,
         our_steps_sum=100_000,
-        our_steps_longer=50_000,
+        our_steps_thorough=50_000,
         our_steps_full=50_000,
         our_steps_variants=50_000,
         importance_draws=100_000,
@@ -192,7 +193,11 @@ def method_steps(settings: Settings, observed: data.Observed) -> dict[str, tuple
         PAPER_SUM: tuple(network(SUM, FNN, settings.paper_steps_sum, seed) for seed in seeds),
         PAPER_FULL: tuple(full),
         OUR_SUM: tuple(network(SUM, OURS, settings.our_steps_sum, seed) for seed in few_seeds),
-        OUR_LONGER: (network(SUM, OURS, settings.our_steps_longer, settings.seed, batch_size=LARGE_BATCH),),
+        OUR_THOROUGH: (
+            network(
+                SUM, OURS, settings.our_steps_thorough, settings.seed, schedule=THOROUGH_NAME, batch_size=LARGE_BATCH
+            ),
+        ),
         OUR_FULL: tuple(network(FULL, OURS, settings.our_steps_full, seed) for seed in slow_seeds),
         **{
             method: tuple(Step(ask.one_variant, {"variant": variant}, inputs) for inputs in parts[method])

@@ -125,11 +125,21 @@ def network_answers(
     num_steps: int,
     loss: str,
     seed: int,
+    schedule: str | None = None,
     batch_size: int | None = None,
 ) -> xr.Dataset:
     """Return log Bayes factors of one trained estimator."""
     study = study_of(view, num_people)
-    estimator = train(study.models, str(study.structure), method, num_steps, seed, loss=loss, batch_size=batch_size)
+    estimator = train(
+        study.models,
+        str(study.structure),
+        method,
+        num_steps,
+        seed,
+        loss=loss,
+        schedule=schedule,
+        batch_size=batch_size,
+    )
     observed = in_view(view, counts_from(sums, people))
     members = None if observed is None else estimator.log_bf_members(observed)
     return answers(
