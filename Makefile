@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-slow lint types format bench bench-accuracy bench-overlap bench-evaluate bench-abc bench-bridge bench-trees bench-toolkit bench-sizes bench-lengths bench-variants bench-models bench-losses bench-tailoring bench-sensitivity bench-posteriors bench-criticism bench-support bench-influenza reproduction-page clean
+.PHONY: help setup demo test test-fast test-slow lint types format bench bench-accuracy bench-overlap bench-evaluate bench-abc bench-bridge bench-trees bench-toolkit bench-sizes bench-lengths bench-variants bench-models bench-losses bench-schedules bench-tailoring bench-sensitivity bench-posteriors bench-criticism bench-support bench-influenza reproduction-page clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,7 +44,7 @@ format: setup ## rewrite files in the house format
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: bench-accuracy bench-overlap bench-evaluate bench-abc bench-bridge bench-trees bench-toolkit bench-sizes bench-lengths bench-variants bench-models bench-losses bench-tailoring bench-sensitivity bench-posteriors bench-criticism bench-support bench-influenza ## run every benchmark
+bench: bench-accuracy bench-overlap bench-evaluate bench-abc bench-bridge bench-trees bench-toolkit bench-sizes bench-lengths bench-variants bench-models bench-losses bench-schedules bench-tailoring bench-sensitivity bench-posteriors bench-criticism bench-support bench-influenza ## run every benchmark
 
 bench-accuracy: setup ## error against the exact Bayes factor
 	$(BIN)/python benchmarks/accuracy.py
@@ -81,6 +81,9 @@ bench-models: setup ## five models in one classifier
 
 bench-losses: setup ## every loss on every study, against the exact Bayes factor
 	$(BIN)/python benchmarks/losses.py
+
+bench-schedules: setup ## the thorough schedule beside the default, against the exact Bayes factor
+	$(BIN)/python benchmarks/losses.py --losses cross_entropy --schedules auto thorough
 
 bench-tailoring: setup ## training near the observed data, against a global estimator of as many simulations
 	$(BIN)/python benchmarks/tailoring.py

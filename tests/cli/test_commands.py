@@ -114,6 +114,7 @@ def test_bad_study_files_are_explained_before_training(tmp_path: Path) -> None:
         (["fit", study, "--out", tmp_path], "is a folder"),
         (["fit", study, "--out", tmp_path / "nowhere" / "x"], "does not exist"),
         (["fit", study, "--out", tmp_path / "x", "--seconds", 3, "--steps", 3], "exactly one budget"),
+        (["fit", study, "--out", tmp_path / "x", "--schedule", "hasty"], "schedule must be one of"),
         (["fit", study, "--out", tmp_path / "x", "--structure", "exchangable"], "Did you mean 'exchangeable'"),
         (["compare", study, study], "not a saved estimator"),
         (["compare", tmp_path / "missing", study], "there is no file"),

@@ -24,6 +24,7 @@ def fit(
     steps: int | None = typer.Option(None, help="Or: train for so many steps."),
     num_simulations: int | None = typer.Option(None, help="Or: train on so many simulations in all, reused."),
     ensemble: int | None = typer.Option(None, help="Networks trained together; their spread is the error. Default 4."),
+    schedule: str | None = typer.Option(None, help="auto; thorough, if simulating costs next to nothing; or paper."),
     seed: int | None = typer.Option(None, help="Seed of the simulations and the networks. Default 0."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object for machines, no progress bar."),
 ) -> None:
@@ -53,6 +54,7 @@ def fit(
         "steps": steps,
         "num_simulations": num_simulations,
         "ensemble": ensemble,
+        "schedule": schedule,
         "seed": seed,
     }
     models, settings, _ = read_study(study)
