@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-slow lint types format bench bench-accuracy bench-overlap bench-evaluate bench-abc bench-bridge bench-trees bench-toolkit bench-sizes bench-lengths bench-variants bench-models bench-losses bench-schedules bench-tailoring bench-sensitivity bench-posteriors bench-criticism bench-support bench-influenza reproduction-page clean
+.PHONY: help setup demo test test-fast test-slow lint types format bench bench-accuracy bench-overlap bench-evaluate bench-abc bench-bridge bench-trees bench-toolkit bench-sizes bench-lengths bench-variants bench-models bench-losses bench-schedules bench-tailoring bench-sensitivity bench-posteriors bench-criticism bench-support bench-influenza bench-reproduction reproduction-page clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -102,6 +102,9 @@ bench-support: setup ## how often support calls a model's own data strange, and 
 
 bench-influenza: setup ## the influenza study against its evidence by particles
 	$(BIN)/python benchmarks/influenza.py
+
+bench-reproduction: setup ## how long the standard reproduction takes, from a part of it
+	$(BIN)/python benchmarks/reproduction_time.py
 
 reproduction-page: setup ## put what `deepbf reproduce all --scale standard` computed on docs/reproduction.md
 	$(BIN)/python benchmarks/reproduction_page.py

@@ -5,6 +5,7 @@ replaced by the target's text and pictures. What is not computed yet is said to 
 
 Run: deepbf reproduce all --scale standard --workers 2      hours; interrupt it at any time, it goes on where it was
      python benchmarks/reproduction_page.py                 seconds; reads reproduction/standard
+     python benchmarks/reproduction_page.py --only table-1  leaves everything else on the page as it is
 """
 
 import argparse
@@ -60,15 +61,21 @@ def owner_of(stem: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--drawn", type=Path, default=Path("reproduction/standard"), help="folder of the drawings")
+    parser.add_argument(
+        "--only", nargs="+", choices=reproduction.names(), metavar="NAME", help="bring up to date alone"
+    )
     options = parser.parse_args()
     page = PAGE.read_text()
     shown = BLOCK.findall(page)
     missing = set(reproduction.names()) - set(shown)
     if missing:
         raise SystemExit(f"{PAGE.name} has no marker for {', '.join(sorted(missing))}")
-    PAGE.write_text(BLOCK.sub(lambda found: block_of(found[1], options.drawn), page))
-    done = sum((options.drawn / f"{name}.txt").is_file() for name in shown)
-    print(f"{done} of {len(shown)} targets of {options.drawn} are on {PAGE.name}")
+    wanted = shown if options.only is None else options.only
+    PAGE.write_text(
+        BLOCK.sub(lambda found: block_of(found[1], options.drawn) if found[1] in wanted else found[0], page)
+    )
+    done = sum((options.drawn / f"{name}.txt").is_file() for name in wanted)
+    print(f"{done} of {len(wanted)} targets of {options.drawn} are on {PAGE.name}")
 
 
 if __name__ == "__main__":
