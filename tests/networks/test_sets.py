@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from deepbf.networks import InputLayout
-from deepbf.networks.sets import DeepSet, DeepSet2
+from deepbf.networks.sets import OBSERVATIONS_AT_ONCE, DeepSet, DeepSet2, mean_over_observations
 from tests.untrained import SET_NETWORKS, pilot_data, untrained
 
 KEY = jax.random.key(1)
@@ -49,6 +49,25 @@ def test_deepset2_has_the_papers_layers(obs_dim: int, num_models: int) -> None:
     assert shapes(network.first) == [(64, obs_dim), (64, 64), (64, 64), (16, 64)]
     assert shapes(network.second) == [(64, 1), (64, 64), (64, 64), (2, 64)]
     assert shapes(network.classifier) == [(64, 2), (64, 64), (64, 64), (num_models - 1, 64)]
+
+
+# One block, blocks that do not come out even, and sets larger than a block.
+@pytest.mark.parametrize(("num_sets", "num_obs"), [(5, 3), (23, 100), (3, OBSERVATIONS_AT_ONCE + 7)])
+def test_blocks_change_neither_means_nor_gradients(num_sets: int, num_obs: int) -> None:
+    network = eqx.nn.MLP(2, 4, 8, 3, key=KEY)
+    observations = jax.random.normal(KEY, (num_sets, num_obs, 2))
+
+    def one_by_one(network: eqx.nn.MLP, observations: jax.Array) -> jax.Array:
+        return jax.vmap(jax.vmap(network))(observations).mean(axis=1)
+
+    def gradient(means: Any) -> list[jax.Array]:
+        found = eqx.filter_grad(lambda network: (means(network, observations) ** 2).sum())(network)
+        return jax.tree.leaves(eqx.filter(found, eqx.is_array))
+
+    expected = one_by_one(network, observations)
+    assert_allclose(mean_over_observations(network, observations), expected, rtol=1e-5, atol=1e-6)
+    for ours, theirs in zip(gradient(mean_over_observations), gradient(one_by_one), strict=True):
+        assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4 * np.abs(theirs).max())
 
 
 @pytest.mark.parametrize("num_models", [2, 3])

@@ -38,9 +38,10 @@ class BatchNorm(eqx.Module):
         return BatchNorm(self.gain, self.shift, reference.mean(axis=0), reference.var(axis=0))
 
     def __call__(self, inputs: jax.Array) -> jax.Array:
-        mean = inputs.mean(axis=0) if self.mean is None else self.mean
-        variance = inputs.var(axis=0) if self.variance is None else self.variance
-        return self.gain * (inputs - mean) / jnp.sqrt(variance + 1e-5) + self.shift
+        centred = inputs - (inputs.mean(axis=0) if self.mean is None else self.mean)
+        variance = jnp.mean(centred * centred, axis=0) if self.variance is None else self.variance
+        # One factor a column: the gradient of a division in every cell takes a third of the network's time.
+        return centred * (self.gain / jnp.sqrt(variance + 1e-5)) + self.shift
 
 
 class BNN(AbstractNetwork):
