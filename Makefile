@@ -103,7 +103,7 @@ bench-support: setup ## how often support calls a model's own data strange, and 
 bench-influenza: setup ## the influenza study against its evidence by particles
 	$(BIN)/python benchmarks/influenza.py
 
-bench-reproduction: setup ## how long the standard reproduction takes, from a part of it
+bench-reproduction: setup ## how long a reproduction took that is kept, step by step
 	$(BIN)/python benchmarks/reproduction_time.py
 
 reproduction-page: setup ## put what `deepbf reproduce all --scale standard` computed on docs/reproduction.md
