@@ -30,7 +30,7 @@ from deepbf.training import Budget, TrainedEnsemble, train
 from deepbf.training.goal import classification
 from deepbf.training.schedule import AUTO_NAME, PAPER_NAME, PAPER_STEPS, THOROUGH_NAME, named_schedule
 from deepbf.training.structured import beside_its_hyperparameters
-from deepbf.training.trainer import PartialTrainingError
+from deepbf.training.trained import PartialTrainingError
 
 
 class PartialFitError(SimulationError):

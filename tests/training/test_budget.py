@@ -1,10 +1,12 @@
 """One budget, and a sensible one."""
 
+import math
 from typing import Any
 
 import pytest
 
 from deepbf.training import Budget
+from deepbf.training.budget import MOST_PASSES, fitting_batch_size
 
 
 def test_each_kind_of_budget() -> None:
@@ -29,3 +31,20 @@ def test_too_few_simulations_say_how_many_are_needed(num_models: int) -> None:
         Budget.of(None, None, 10, num_models=num_models)
     least = int(str(caught.value).split("at least ")[1].split(";")[0])
     assert Budget.of(None, None, least, num_models=num_models).num_simulations == least
+
+
+def test_how_many_data_sets_and_steps_a_budget_means() -> None:
+    by_seconds, by_steps, by_number = Budget(seconds=10.0), Budget(steps=7), Budget(num_simulations=6000)
+    assert by_seconds.expected_datasets(3, 50.0) == 500
+    assert by_steps.expected_datasets(3, 50.0) == math.inf
+    assert by_number.expected_datasets(3, 50.0) == 2000
+    assert by_seconds.planned_steps(3, 100) is None
+    assert by_steps.planned_steps(3, 100) == 7
+    assert by_number.planned_steps(3, 100) == 20 * MOST_PASSES
+
+
+def test_few_simulations_make_small_batches() -> None:
+    assert fitting_batch_size(128, math.inf) == 128
+    assert fitting_batch_size(128, 100_000) == 128
+    assert fitting_batch_size(128, 640) == 40
+    assert fitting_batch_size(128, 10) == 8

@@ -1,6 +1,5 @@
 """Training ends when and how its budget says, and the same seed gives the same estimator."""
 
-import math
 import os
 import signal
 from collections.abc import Iterator
@@ -16,8 +15,8 @@ import deepbf
 from deepbf.fitting import PartialFitError
 from deepbf.simulation import CHUNK_SIZE
 from deepbf.training import trainer
+from deepbf.training.budget import fitting_batch_size
 from deepbf.training.pilot import PILOT_DATASETS
-from deepbf.training.trainer import fitting_batch_size
 from tests.simulators import (
     FREE_MEAN,
     NORMAL_MEAN,
@@ -129,13 +128,6 @@ def test_the_smallest_number_of_simulations_works() -> None:
     estimator = small_fit(num_simulations=least)
     assert estimator.record.num_simulations == least
     assert np.isfinite(log_bf_of(estimator)).all()
-
-
-def test_few_simulations_make_small_batches() -> None:
-    assert fitting_batch_size(128, math.inf) == 128
-    assert fitting_batch_size(128, 100_000) == 128
-    assert fitting_batch_size(128, 640) == 40
-    assert fitting_batch_size(128, 10) == 8
 
 
 def test_one_member_trained_outside_the_main_thread() -> None:

@@ -1,6 +1,7 @@
 """Training: from a stream of simulations to an ensemble of networks, within a budget."""
 
 from deepbf.training.budget import Budget
-from deepbf.training.trainer import TrainedEnsemble, TrainingRecord, train
+from deepbf.training.trained import TrainedEnsemble, TrainingRecord
+from deepbf.training.trainer import train
 
 __all__ = ["Budget", "TrainedEnsemble", "TrainingRecord", "train"]

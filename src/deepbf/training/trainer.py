@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import jax
@@ -18,15 +18,14 @@ from scipy.special import log_softmax
 from deepbf._mixed import MixedForm
 from deepbf._numerics import log_evidence
 from deepbf.models import ModelSet, SimulationError
-from deepbf.models.hyperparameters import Ranges
-from deepbf.networks import AbstractNetwork, AbstractPreparation, Structure
-from deepbf.networks.ensemble import compile_evaluation, ensemble_log_odds, in_batches, init_ensemble, settle_ensemble
+from deepbf.networks import Structure
+from deepbf.networks.ensemble import ensemble_log_odds, in_batches, init_ensemble, settle_ensemble
 from deepbf.simulation import CHUNK_SIZE, NumObsRange, SimulationStream
 from deepbf.standardise import Standardiser
-from deepbf.training.budget import Budget
+from deepbf.training.budget import MOST_PASSES, Budget, fitting_batch_size
 from deepbf.training.clock import Clock
 from deepbf.training.goal import Goal
-from deepbf.training.held_out import HeldOut
+from deepbf.training.intake import PREPARE_ROWS, Intake, prepared_at_once
 from deepbf.training.interrupt import StopOnInterrupt
 from deepbf.training.muon import muon_of
 from deepbf.training.optimise import FlatNetworks, init_state, make_block
@@ -35,17 +34,12 @@ from deepbf.training.pilot import POLL_SECONDS, Pilot, run_pilot
 from deepbf.training.pool import FRESH_BYTES, POOL_BYTES, Pool
 from deepbf.training.progress import ProgressBar
 from deepbf.training.schedule import Schedule
-from deepbf.training.structured import Array, Sizes, arrays_of, check_arrays, find_form, fit_standardiser, sizes_of
-from deepbf.training.thinning import Thinning, with_weights
-from deepbf.training.typicality import MOST_FITTED, Typicality
+from deepbf.training.structured import Array, arrays_of, check_arrays, find_form, fit_standardiser, sizes_of
+from deepbf.training.thinning import Thinning
+from deepbf.training.trained import PartialTrainingError, TrainedEnsemble, TrainingRecord, size_part
 
 # Long enough to drown the cost of handing a task over, short enough to fill the pool smoothly.
 TASK_SECONDS = 0.05
-# Data sets prepared at a time: fewer would cost twice as much next to a busy simulator.
-PREPARE_ROWS = 4096
-# Of large data sets fewer, for a batch is filled up to its size, and a task of the simulator brings but a few of them.
-PREPARE_VALUES = 128 * PREPARE_ROWS
-FEWEST_PREPARED = 256
 # Simulations waiting to be read. Where steps wait for fresh ones, enough to go on simulating through compilation.
 AHEAD_BYTES = 64_000_000
 AHEAD_BYTES_ALL_FRESH = 256_000_000
@@ -53,67 +47,10 @@ MOST_TASKS_AHEAD = 128
 PATIENCE_SECONDS = 1.0
 # Time for taking in simulations, as a share of a block's: more would leave too few steps to learn from them.
 FEED_SHARE = 1.0
-# Passes over a fixed number of simulations, and the most over those of a slow simulator before waiting for more;
-# of those, what is allowed at the start.
-MOST_PASSES = 40
+# Of the most passes over simulations, those that are allowed at the start.
 FEWEST_PASSES = 6
-# Mini-batches that few simulations should give at least.
-FEWEST_BATCHES = 16
 # Held-out losses taken before the network is trusted to choose among simulations.
 CHECKS_BEFORE_THINNING = 2
-
-
-@dataclass(frozen=True)
-class TrainingRecord:
-    """What training did: plain numbers, kept with the estimator."""
-
-    num_steps: int
-    num_simulations: int
-    seconds: float
-    held_out_loss: float
-    stopped: str
-    history: list[dict[str, float]] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class TrainedEnsemble:
-    """The trained map in its three stages, and the record of how it came about.
-
-    `reference` holds the ensemble's mean log odds against the last model at simulations set aside, shape (K models that
-    they came from, data sets, K - 1): what a Bayes factor looks like if a model is true. `sizes` has, for each array of
-    the data by name, the fewest and the most observations along its axes. Where the number of observations varies,
-    `num_obs` has its range, `reference_num_obs` those of the simulations set aside, shape (K, data sets); simulators
-    were told the number if `num_obs_asked`. Mixed data are packed by `form`. Data come with the values of the models'
-    `hyperparameters`, whose ranges these are, if there are any. `typicality` tells strange data from usual ones; and
-    `any_order` whether simulated observations come in any order, so that one that is no accident is strange.
-    """
-
-    standardiser: Standardiser
-    preparation: AbstractPreparation
-    networks: AbstractNetwork
-    data_shape: tuple[int, ...]
-    record: TrainingRecord
-    reference: NDArray[np.float32] | None
-    reference_num_obs: NDArray[np.int32] | None = None
-    num_obs: tuple[int, int] | None = None
-    num_obs_asked: bool = False
-    sizes: Mapping[str, Sizes] = field(default_factory=dict)
-    form: MixedForm | None = None
-    hyperparameters: Ranges = field(default_factory=dict)
-    typicality: Typicality | None = None
-    any_order: bool = False
-
-    def sized(self, data: NDArray[np.generic]) -> NDArray[np.generic]:
-        """Return the array whose observations are counted: the data themselves, or one of the parts packed in them."""
-        if self.form is None:
-            return data
-        return self.form.unpack(data)[self.form.names[size_part(self.preparation)]]
-
-
-class PartialTrainingError(SimulationError):
-    """A simulator failed during training; `partial` holds the ensemble trained until then, if any."""
-
-    partial: TrainedEnsemble | None = None
 
 
 def train(
@@ -204,7 +141,6 @@ class Trainer:
         self._schedule = schedule
         kind = goal.kind_of(form)
         self._preparation = kind.fit_preparation(standardised)
-        self._prepare = compile_evaluation(self._preparation)
         layout = self._layout = self._preparation.layout(pilot.data_shape)
         self._any_order = len(arrays) == 1 and arrays[0].structure == "exchangeable" and comes_in_any_order(pilot.data)
         self._sizes = {array.name: sizes_of(array) for array in arrays}
@@ -212,16 +148,14 @@ class Trainer:
         sized = arrays[size_part(self._preparation)]
         self._num_obs = self._sizes[sized.name][0] if layout.knows_size else None
         self._size_column = layout.num_summary - 1
-        batch_size = fitting_batch_size(schedule.batch_size, expected_datasets(budget, pilot, num_models))
-        self._num_models = num_models
-        self._held_out = HeldOut(num_models)
-        self._first_rows: list[list[NDArray[np.float32]]] = [[] for _ in range(num_models)]
+        batch_size = fitting_batch_size(
+            schedule.batch_size, budget.expected_datasets(num_models, pilot.num_datasets / pilot.seconds)
+        )
         # Where every step takes fresh simulations, none is kept for long: memory never touched is time saved.
         capacity = FRESH_BYTES if budget.all_fresh else POOL_BYTES
-        self._thinning = Thinning(num_models, int(draw_rng.integers(2**31))) if schedule.thin else None
-        # Rows that came before there was anything to choose by, and are not needed until then.
-        self._held_back: list[list[NDArray[np.float32]]] = []
-        width = layout.width + (0 if self._thinning is None else 1)
+        thinning = Thinning(num_models, int(draw_rng.integers(2**31))) if schedule.thin else None
+        # Thinned rows carry their weights.
+        width = layout.width + (0 if thinning is None else 1)
         self._pool = Pool(
             num_models, width, batch_size, num_members, draw_rng, capacity_bytes=capacity,
             most_added=max(len(pilot.data[0]), PREPARE_ROWS // num_models),
@@ -231,16 +165,19 @@ class Trainer:
         self._state = init_state(self._networks, optimiser)
         self._block = make_block(self._networks, goal.objective, optimiser)
         self._goal = goal
-        planned = planned_steps(budget, num_models, batch_size)
+        planned = budget.planned_steps(num_models, batch_size)
         self._clock = Clock(seconds=budget.seconds, planned_steps=planned, started=started)
+        self._intake = Intake(
+            self._preparation, pilot.data_shape, num_models, self._pool, thinning=thinning,
+            num_steps_unthinned=self._clock.steps_until_check(CHECKS_BEFORE_THINNING + 1),
+        )  # fmt: skip
         self._judge = jax.jit(partial(held_out_log_odds, self._networks))
         self._reference: jax.Array | None = None
         self._best: jax.Array | None = None
         self._held_out_loss: float | None = None
         self._last_loss = 0.0
         self._history: list[dict[str, float]] = []
-        self._num_fed = 0
-        self._feed(standardised)
+        self._intake.feed(standardised)
 
     def run(self, bar: ProgressBar, stop: StopOnInterrupt) -> TrainedEnsemble:
         """Train until the budget is spent or Ctrl-C, and return the ensemble that did best on held-out simulations."""
@@ -301,13 +238,13 @@ class Trainer:
         """Take in finished simulations, for less time than a block runs, and no more than its successors can use."""
         end = time.monotonic() + FEED_SHARE * self._clock.block_seconds
         while self._stream.ready() and self._pool.num_new_steps() < 2 * self._pool.most_steps_a_block:
-            self._feed(self._stream.take())
+            self._intake.feed(self._stream.take())
             if time.monotonic() > end:
                 return
 
     def _drawable(self, num_steps: int) -> int:
         """Return how many of these steps can be drawn now: from new simulations, or from old ones where allowed."""
-        if not self._pool.ready() or self._held_out.num_rows == 0:
+        if not self._pool.ready() or self._intake.held_out.num_rows == 0:
             return 0
         if self._all_simulated() or (self._clock.by_time and self._pool.num_passes() < self._allowed_passes()):
             return num_steps
@@ -324,50 +261,20 @@ class Trainer:
 
     def _wait_for_simulations(self) -> None:
         try:
-            self._feed(self._stream.take(timeout=POLL_SECONDS))
+            self._intake.feed(self._stream.take(timeout=POLL_SECONDS))
         except TimeoutError:
             # Back to the loop, which looks at the clock and at Ctrl-C.
             return
 
-    def _feed(self, standardised: Sequence[NDArray[np.generic]]) -> None:
-        prepared = in_batches(self._prepare, np.concatenate(standardised), prepared_at_once(self._data_shape))
-        rows = self._held_out.split(np.split(prepared, self._num_models))
-        if sum(map(len, self._first_rows[0])) < MOST_FITTED:
-            for kept, model_rows in zip(self._first_rows, rows, strict=True):
-                kept.append(model_rows)
-        self._num_fed += len(rows[0])
-        if self._thinning is None:
-            self._pool.add(rows)
-        elif self._thinning.is_set:
-            self._pool.add(self._thinning(rows))
-        else:
-            self._add_unthinned(rows)
-
-    def _add_unthinned(self, rows: Sequence[NDArray[np.float32]]) -> None:
-        """Take in rows as they are, but where steps are planned no more than until some can be chosen.
-
-        Which rows are chosen among then depends on nothing but their number, and the same seed gives the same weights.
-        """
-        wanted = self._clock.steps_until_check(CHECKS_BEFORE_THINNING + 1)
-        for start in range(0, len(rows[0]), CHUNK_SIZE):
-            chunk = [model_rows[start : start + CHUNK_SIZE] for model_rows in rows]
-            if wanted is None or self._pool.num_steps_brought() < wanted:
-                self._pool.add([with_weights(model_rows) for model_rows in chunk])
-            else:
-                self._held_back.append(chunk)
-
-    def _start_thinning(self, thinning: Thinning) -> None:
-        """Choose among simulations from now on, by one member as it is, and first among those held back."""
+    def _start_thinning(self) -> None:
+        """Choose among simulations from now on, by one member as it is."""
         # A copy: the next block takes the state's memory over.
         judge = partial(self._judge, jnp.copy(self._weights()[:1]), self._settling_batch())
 
         def score(rows: NDArray[np.float32]) -> NDArray[np.floating]:
             return log_softmax(log_evidence(in_batches(judge, rows, PREPARE_ROWS)), axis=-1)
 
-        thinning.set_up(score, self._held_out.rows())
-        for rows in self._held_back:
-            self._pool.add(thinning(rows))
-        self._held_back.clear()
+        self._intake.choose_by(score)
 
     def _weights(self) -> jax.Array:
         return self._state.averaged if self._schedule.average else self._state.weights
@@ -387,9 +294,8 @@ class Trainer:
         self._history.append(
             {"seconds": self._clock.elapsed(), "steps": self._clock.num_done, "loss": loss, "held_out_loss": current}
         )
-        thinning = self._thinning
-        if thinning is not None and not thinning.is_set and len(self._history) >= CHECKS_BEFORE_THINNING:
-            self._start_thinning(thinning)
+        if self._intake.wants_score and len(self._history) >= CHECKS_BEFORE_THINNING:
+            self._start_thinning()
 
     def _loss_of(self, weights: jax.Array) -> float:
         return self._goal.judge(self._held_out_log_odds(weights))
@@ -397,18 +303,18 @@ class Trainer:
     def _held_out_log_odds(self, weights: jax.Array) -> NDArray[np.float32]:
         """Return the ensemble's mean log odds at the simulations set aside, shape (models, data sets, K - 1)."""
         judge = partial(self._judge, weights, self._settling_batch())
-        return np.stack([in_batches(judge, rows, PREPARE_ROWS) for rows in self._held_out.rows()])
+        return np.stack([in_batches(judge, rows, PREPARE_ROWS) for rows in self._intake.held_out.rows()])
 
     def _held_out_num_obs(self) -> NDArray[np.int32] | None:
         """Return how many observations the simulations set aside have, if that varies."""
         if self._num_obs is None:
             return None
-        shares = np.stack([rows[:, self._size_column] for rows in self._held_out.rows()])
+        shares = np.stack([rows[:, self._size_column] for rows in self._intake.held_out.rows()])
         return np.round(shares * self._num_obs[1]).astype(np.int32)
 
     def _settling_batch(self) -> jax.Array:
         if self._reference is None:
-            rows = [model_rows[: self._pool.batch_size] for model_rows in self._held_out.rows()]
+            rows = [model_rows[: self._pool.batch_size] for model_rows in self._intake.held_out.rows()]
             self._reference = jnp.asarray(np.concatenate(rows))
         return self._reference
 
@@ -419,7 +325,7 @@ class Trainer:
         networks = settle_ensemble(self._networks.ensemble(best), self._settling_batch())
         record = TrainingRecord(
             num_steps=self._clock.num_done,
-            num_simulations=self._num_simulations(),
+            num_simulations=self._intake.num_simulations,
             seconds=self._clock.elapsed(),
             held_out_loss=self._held_out_loss if self._held_out_loss is not None else math.nan,
             stopped=stopped,
@@ -435,23 +341,16 @@ class Trainer:
             self._held_out_num_obs(),
             self._num_obs,
             sizes=self._sizes,
-            typicality=self._typicality(),
+            typicality=self._intake.typicality(self._layout),
             any_order=self._any_order,
         )
-
-    def _typicality(self) -> Typicality | None:
-        first = [np.concatenate(rows)[:MOST_FITTED] for rows in self._first_rows]
-        return Typicality.fit(first, self._held_out.rows(), self._layout)
-
-    def _num_simulations(self) -> int:
-        return self._num_models * (self._num_fed + self._held_out.num_rows)
 
     def _show(self, bar: ProgressBar, loss: float) -> None:
         bar.show(
             self._clock.share(),
             loss=loss,
             held_out=self._held_out_loss,
-            num_simulations=self._num_simulations(),
+            num_simulations=self._intake.num_simulations,
             seconds_left=self._clock.seconds_left(),
         )
 
@@ -467,37 +366,6 @@ class DrawnBlock:
     def arrays(self) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Return what the compiled block takes besides the state."""
         return jnp.asarray(self.batches), jnp.asarray(self.rates), jnp.asarray(self.num_steps, jnp.int32)
-
-
-def size_part(preparation: AbstractPreparation) -> int:
-    """Return which array's number of observations is that of the data set."""
-    return preparation.size_part or 0
-
-
-def prepared_at_once(data_shape: tuple[int, ...]) -> int:
-    """Return how many data sets of this shape are prepared in one batch."""
-    return int(np.clip(PREPARE_VALUES // max(1, math.prod(data_shape)), FEWEST_PREPARED, PREPARE_ROWS))
-
-
-def expected_datasets(budget: Budget, pilot: Pilot, num_models: int) -> float:
-    """Return how many data sets a model the budget will bring, as far as the pilot tells."""
-    if budget.num_simulations is not None:
-        return budget.num_simulations // num_models
-    if budget.seconds is not None:
-        return pilot.num_datasets * budget.seconds / pilot.seconds
-    return math.inf
-
-
-def fitting_batch_size(wanted: int, num_datasets: float) -> int:
-    """Return the mini-batch a model: as wanted, or smaller where few simulations would give too few batches."""
-    return int(np.clip(num_datasets / FEWEST_BATCHES, 8, wanted))
-
-
-def planned_steps(budget: Budget, num_models: int, batch_size: int) -> int | None:
-    """Return how many steps the budget means; None if only time will tell."""
-    if budget.num_simulations is None:
-        return budget.steps
-    return max(1, MOST_PASSES * (budget.num_simulations // num_models) // batch_size)
 
 
 def held_out_log_odds(networks: FlatNetworks, weights: jax.Array, reference: jax.Array, inputs: jax.Array) -> jax.Array:

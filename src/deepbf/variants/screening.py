@@ -20,7 +20,7 @@ from deepbf.models import Model
 from deepbf.models.simulated_data import masked_where_absent
 from deepbf.networks.ensemble import compile_evaluation, in_batches
 from deepbf.simulation import CHUNK_SIZE, NumObsRange, SimulationStream
-from deepbf.training.trainer import prepared_at_once
+from deepbf.training.intake import prepared_at_once
 from deepbf.variants.region import Region
 
 Summary = Callable[[Any], Any]
