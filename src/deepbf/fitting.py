@@ -21,8 +21,8 @@ from deepbf.networks import (
     check_network,
     check_structure,
     linked,
+    network_for,
     network_kind,
-    peak_rate,
 )
 from deepbf.simulation import NumObsRange
 from deepbf.simulation.stream import check_executor
@@ -82,9 +82,9 @@ def fit(
         the best start: another mixture aims at the same Bayes factors, and moves the effort to where its posterior
         probabilities are in doubt.
     network
-        "auto" for the structure's default, or a name: "gated", "mlp", "fnn", "bnn" for vectors; "deepset", "deepset2"
-        for exchangeable observations, "set-attention" for those that interact; "deepset" for nested ones; "summary",
-        "conv" for series.
+        "auto" for the default of the data's structure and size, or a name: "gated", "mlp", "fnn", "bnn" for vectors;
+        "deepset", "deepset2" for exchangeable observations, "sorted" for few scalar ones (the default of up to eight),
+        "set-attention" for those that interact; "deepset" for nested ones; "summary", "conv" for series.
     loss
         "cross_entropy"; an f-divergence (Remark 1), "kl", "reverse_kl", "jensen_shannon", "squared_hellinger" or
         "pearson"; or one of Evidence Networks, "exponential" or "leaky_pop". All aim at the same Bayes factors.
@@ -128,26 +128,30 @@ def fit(
     started = time.monotonic()
     model_set = ModelSet.of(models, prior_probs)
     laid_out = beside_its_hyperparameters(check_structure(structure), model_set)
-    network = check_network(network, laid_out)
-    chosen_schedule = named_schedule(schedule, peak_rate(laid_out, network), batch_size)
+    named_network = check_network(network, laid_out)
+    chosen_schedule = named_schedule(schedule, batch_size)
     budget = check_budget(schedule, seconds, steps, num_simulations, len(model_set))
     loss_kind = losses.by_name(loss)
     mixture = None if training_probs is None else _checks.check_probs("training_probs", training_probs, model_set.names)
-    num_obs_range = None if num_obs is None else check_num_obs(num_obs, model_set, laid_out, network)
+    num_obs_range = None if num_obs is None else check_num_obs(num_obs, model_set, laid_out, named_network)
     num_members = _checks.check_count("ensemble", ensemble)
     check_executor(executor, model_set.models)
     seed = _checks.check_seed("seed", seed)
 
+    def network_of(data_shape: tuple[int, ...]) -> str:
+        return network_for(laid_out, data_shape) if network == "auto" else named_network
+
     def as_estimator(trained: TrainedEnsemble) -> BayesFactor:
-        return BayesFactor(model_set.names, model_set.prior_probs, laid_out, network, trained, loss, model_set.models)
+        chosen = network_of(trained.data_shape)
+        return BayesFactor(model_set.names, model_set.prior_probs, laid_out, chosen, trained, loss, model_set.models)
 
     run = partial(
         train,
         model_set,
         structure=laid_out,
-        network=network,
+        network=named_network,
         goal=classification(
-            lambda form: linked(network_kind(laid_out, network, form), loss_kind.link),
+            lambda form, data_shape: linked(network_kind(laid_out, network_of(data_shape), form), loss_kind.link),
             loss_kind.of_log_odds if mixture is None else losses.at_mixture(loss_kind.of_log_odds, mixture),
             weighted=chosen_schedule.thin,
         ),

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from deepbf.networks import check_network, check_structure
+from deepbf.networks import check_network, check_structure, network_for
+from deepbf.networks.registry import MOST_SORTED
 from tests.untrained import EVERY_INPUT, EVERY_NETWORK, untrained
 
 FAR = [0.0, 1e7, 1e30, -1e30]
@@ -45,3 +46,12 @@ def test_every_network_is_finite_far_out(structure: str, network: str, data_shap
     data = np.stack([np.full(data_shape, value) for value in FAR])
     mixed = np.broadcast_to(np.resize(FAR, data_shape[:1]).reshape(-1, *[1] * (len(data_shape) - 1)), data_shape)
     assert np.isfinite(estimator.log_bf_members(np.concatenate([data, mixed[None]]))).all()
+
+
+def test_few_scalar_observations_are_sorted_by_default() -> None:
+    assert network_for("exchangeable", (2,)) == network_for("exchangeable", (MOST_SORTED,)) == "sorted"
+    assert network_for("exchangeable", (MOST_SORTED + 1,)) == "deepset"
+    # Vectors have no order.
+    assert network_for("exchangeable", (2, 3)) == "deepset"
+    assert network_for("vector", (2,)) == "gated"
+    assert network_for({"trials": "exchangeable"}, (2,)) == "mixed"

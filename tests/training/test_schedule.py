@@ -18,7 +18,7 @@ def rates_over(schedule: Schedule, num_steps: int) -> np.ndarray:
 @pytest.mark.parametrize("peak_rate", [1e-2, 2e-3])
 @pytest.mark.parametrize("num_steps", [1000, 50_000])
 def test_auto_starts_near_zero_peaks_and_ends_near_zero(peak_rate: float, num_steps: int) -> None:
-    rates = rates_over(named_schedule("auto", peak_rate), num_steps)
+    rates = rates_over(named_schedule("auto").for_network(peak_rate), num_steps)
     assert rates.dtype == np.float32
     assert rates[0] == 0
     assert rates.max() == pytest.approx(peak_rate, rel=0.01)
@@ -42,7 +42,7 @@ def test_the_papers_rate_falls_by_a_hundredth_every_thousand_steps() -> None:
 
 
 def test_the_paper_named_schedule() -> None:
-    assert named_schedule("paper", 0.5) is PAPER
+    assert named_schedule("paper").for_network(0.5) is PAPER
     assert (PAPER.batch_size, PAPER.average, PAPER.reuse, PAPER_STEPS) == (200, False, False, 400_000)
 
 
@@ -50,15 +50,20 @@ def test_an_unknown_schedule_is_refused() -> None:
     with pytest.raises(
         ValueError, match=r"schedule must be one of 'auto', 'paper', 'thorough'; received 'papers'.*'paper'"
     ):
-        named_schedule("papers", 0.1)
+        named_schedule("papers")
 
 
 def test_a_batch_size_replaces_that_of_any_schedule() -> None:
-    assert named_schedule("auto", 2e-3, 512) == Schedule(peak_rate=2e-3, batch_size=512)
-    assert named_schedule("paper", 2e-3, 32) == replace(PAPER, batch_size=32)
+    assert named_schedule("auto", 512).for_network(2e-3) == Schedule(peak_rate=2e-3, batch_size=512)
+    assert named_schedule("paper", 32) == replace(PAPER, batch_size=32)
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 2.5, "many"])
 def test_a_batch_size_is_a_positive_count(wrong: Any) -> None:
     with pytest.raises((ValueError, TypeError), match="batch_size"):
-        named_schedule("auto", 2e-3, wrong)
+        named_schedule("auto", wrong)
+
+
+def test_a_schedule_without_a_rate_asks_for_one() -> None:
+    with pytest.raises(ValueError, match="for_network"):
+        rates_over(named_schedule("auto"), 10)

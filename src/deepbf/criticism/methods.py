@@ -17,6 +17,8 @@ from deepbf.training.goal import Goal
 from deepbf.training.optimise import ADAM, FlatNetworks, Objective
 from deepbf.training.schedule import Schedule
 
+PEAK_RATE = 5e-3
+
 
 @dataclass(frozen=True)
 class Method:
@@ -30,15 +32,16 @@ class Method:
     def goal(self, structure: Structure) -> Goal:
         """Return what training aims at, for data of this structure."""
 
-        def kind_of(form: MixedForm | None) -> NetworkKind:
+        def kind_of(form: MixedForm | None, data_shape: tuple[int, ...]) -> NetworkKind:
+            del data_shape
             if form is None:
                 raise ValueError("data that come with parameters have a form")
-            return NetworkKind(prepare_beside(structure, form), self.init, self.schedule.peak_rate, any_num_obs=True)
+            return NetworkKind(prepare_beside(structure, form), self.init, PEAK_RATE, any_num_obs=True)
 
         return Goal(kind_of, self.objective, lambda scores: float(np.mean(scores)), self.optimiser_of)
 
 
 METHODS = {
-    "flow": Method(ConditionalFlow, mean_score, Schedule(peak_rate=5e-3, batch_size=256)),
-    "gan": Method(BayesianGan, adversarial, Schedule(peak_rate=5e-3, batch_size=256), three_rates),
+    "flow": Method(ConditionalFlow, mean_score, Schedule(batch_size=256)),
+    "gan": Method(BayesianGan, adversarial, Schedule(batch_size=256), three_rates),
 }

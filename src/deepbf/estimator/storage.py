@@ -48,6 +48,7 @@ from deepbf.networks.preparation import CountedVector, ScaledVector, SquashedSet
 from deepbf.networks.series_summary import SeriesFeatures, SeriesSummary
 from deepbf.networks.set_attention import SummaryAndObservations
 from deepbf.networks.set_summary import SetSummary
+from deepbf.networks.sorted_set import SortedSet
 from deepbf.standardise import Standardiser
 from deepbf.training import TrainedEnsemble, TrainingRecord
 from deepbf.training.typicality import Typicality, columns_of
@@ -64,6 +65,7 @@ PARTS: dict[str, type[eqx.Module]] = {
         CountedVector,
         CountLogs,
         SetSummary,
+        SortedSet,
         SummaryAndObservations,
         NestedSummary,
         GroupSummary,

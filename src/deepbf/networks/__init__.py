@@ -5,17 +5,19 @@ from deepbf.networks.link import linked
 from deepbf.networks.registry import (
     NETWORKS,
     OBSERVATION_AXES,
+    SORTED,
     NetworkKind,
     Structure,
     check_network,
     check_structure,
+    network_for,
     network_kind,
-    peak_rate,
 )
 
 __all__ = [
     "NETWORKS",
     "OBSERVATION_AXES",
+    "SORTED",
     "AbstractNetwork",
     "AbstractPreparation",
     "InputLayout",
@@ -24,6 +26,6 @@ __all__ = [
     "check_network",
     "check_structure",
     "linked",
+    "network_for",
     "network_kind",
-    "peak_rate",
 ]

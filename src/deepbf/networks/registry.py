@@ -23,6 +23,7 @@ from deepbf.networks.series_summary import SeriesSummary
 from deepbf.networks.set_attention import SetAttention, SummaryAndObservations
 from deepbf.networks.set_summary import SetSummary
 from deepbf.networks.sets import DeepSet, DeepSet2
+from deepbf.networks.sorted_set import SortedSet
 from deepbf.networks.vector import BNN, FNN, GatedMLP, ScaledMLP
 
 
@@ -45,7 +46,11 @@ Structure = str | dict[str, str]
 # Leading axes of a data set that run over observations, which share one scale.
 OBSERVATION_AXES = {"vector": 0, "exchangeable": 1, "series": 1, "nested": 2}
 
-# The first of each structure is its default.
+# The network for scalar observations that takes them in increasing order, and up to how many it is the default.
+SORTED = "sorted"
+MOST_SORTED = 8
+
+# The first of each structure is its default, but for few scalar observations.
 NETWORKS: dict[str, dict[str, NetworkKind]] = {
     "vector": {
         "gated": NetworkKind(prepare_vector, GatedMLP, peak_rate=2e-3),
@@ -55,6 +60,7 @@ NETWORKS: dict[str, dict[str, NetworkKind]] = {
     },
     "exchangeable": {
         "deepset": NetworkKind(SetSummary.fit, DeepSet, peak_rate=1e-2, any_num_obs=True),
+        SORTED: NetworkKind(SortedSet.fit, GatedMLP, peak_rate=2e-3, any_num_obs=True),
         "set-attention": NetworkKind(SummaryAndObservations.fit, SetAttention, peak_rate=5e-3, any_num_obs=True),
         "deepset2": NetworkKind(SquashedSet.fit, DeepSet2, peak_rate=2e-3),
         # The paper also feeds exchangeable data to its vector networks.
@@ -88,9 +94,11 @@ def network_kind(structure: Structure, network: str, form: MixedForm | None = No
     return NetworkKind(fit, MixedHead, MIXED_RATE, any_num_obs=True)
 
 
-def peak_rate(structure: Structure, network: str) -> float:
-    """Return how fast the network may learn."""
-    return NETWORKS[structure][network].peak_rate if isinstance(structure, str) else MIXED_RATE
+def network_for(structure: Structure, data_shape: tuple[int, ...]) -> str:
+    """Return the name of the default network for data sets of this shape."""
+    if structure == "exchangeable" and len(data_shape) == 1 and data_shape[0] <= MOST_SORTED:
+        return SORTED
+    return check_network("auto", structure)
 
 
 def check_structure(structure: object) -> Structure:

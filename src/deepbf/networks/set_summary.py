@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from deepbf.networks.base import AbstractPreparation, InputLayout
 from deepbf.networks.histogram import SoftHistogram
 from deepbf.networks.multiscale import MultiScale
+from deepbf.networks.size_columns import layout_with_size, with_size
 from deepbf.networks.squash import squash
 
 
@@ -60,24 +61,15 @@ class SetSummary(AbstractPreparation):
         sets, present = _as_columns(data, any_size=self.largest > 0)
         moments = _moments(sets, present, self.with_shape)[:, None, :]
         scaled_moments = squash((moments - self.moment_mean) / self.moment_spread).reshape(data.shape[0], -1)
-        scaled = self.scales(self.histogram(sets, present))
+        columns = jnp.concatenate([self.scales(self.histogram(sets, present)), scaled_moments], axis=1)
         if present is None:
-            return jnp.concatenate([scaled, scaled_moments], axis=1)
+            return columns
         number = fraction * present.sum(axis=1, keepdims=True)
-        share = number / self.largest
-        linear, bent = scaled[:, : self.scales.num_linear], scaled[:, self.scales.num_linear :]
-        return jnp.concatenate([linear, share * linear, bent, scaled_moments, self._log_size(number), share], axis=1)
-
-    def _log_size(self, number: jax.Array) -> jax.Array:
-        """Return the log of the number of observations, from about -2 at one to 2 at the most."""
-        return 4.0 * jnp.log(number) / np.log(max(self.largest, 2)) - 2.0
+        return with_size(columns, self.scales.num_linear, number, self.largest)
 
     def layout(self, data_shape: tuple[int, ...]) -> InputLayout:
-        num_columns = self.scales.num_columns + self.moment_mean.size
-        if not self.largest:
-            return InputLayout(num_linear=self.scales.num_linear, num_summary=num_columns)
-        num_linear = 2 * self.scales.num_linear
-        return InputLayout(num_linear, num_columns + self.scales.num_linear + 2, knows_size=True)
+        num_linear, num_columns = self.scales.num_linear, self.scales.num_columns + self.moment_mean.size
+        return layout_with_size(num_linear, num_columns) if self.largest else InputLayout(num_linear, num_columns)
 
 
 def _as_columns(data: jax.Array, *, any_size: bool) -> tuple[jax.Array, jax.Array | None]:

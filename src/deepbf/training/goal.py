@@ -19,6 +19,7 @@ from deepbf.training.optimise import ADAM, FlatNetworks, Objective
 
 # From a network's outputs at simulations set aside, shape (models, data sets, columns), to one number: less is better.
 Judge = Callable[[NDArray[np.float32]], float]
+KindOf = Callable[[MixedForm | None, tuple[int, ...]], NetworkKind]
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Goal:
     Parameters
     ----------
     kind_of
-        The kind of network, given how data are packed, or None if they are one array.
+        The kind of network, given how data are packed, or None if they are one array, and the shape of a data set.
     objective
         What every step makes smaller.
     judge
@@ -37,13 +38,13 @@ class Goal:
         The optimiser of these networks, before the learning rate.
     """
 
-    kind_of: Callable[[MixedForm | None], NetworkKind]
+    kind_of: KindOf
     objective: Objective
     judge: Judge
     optimiser_of: Callable[[FlatNetworks], optax.GradientTransformation] = lambda networks: ADAM
 
 
-def classification(kind_of: Callable[[MixedForm | None], NetworkKind], loss: Loss, *, weighted: bool = False) -> Goal:
+def classification(kind_of: KindOf, loss: Loss, *, weighted: bool = False) -> Goal:
     """Return the goal of telling models apart: networks that give log odds, from rows that may end with a weight."""
     return Goal(kind_of, weighing(loss) if weighted else classifying(loss), held_out_cross_entropy)
 

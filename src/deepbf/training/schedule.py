@@ -17,7 +17,7 @@ class Schedule:
     Parameters
     ----------
     peak_rate
-        The largest learning rate of Adam.
+        The largest learning rate; None for the network's own.
     batch_size
         Data sets a model in a mini-batch.
     warm_up
@@ -35,7 +35,7 @@ class Schedule:
         Whether steps of weight matrices are made orthogonal: Muon, in place of Adam.
     """
 
-    peak_rate: float
+    peak_rate: float | None = None
     batch_size: int = 128
     warm_up: float = 0.02
     decay_every: int | None = None
@@ -44,8 +44,14 @@ class Schedule:
     thin: bool = False
     orthogonal: bool = False
 
+    def for_network(self, peak_rate: float) -> Schedule:
+        """Return the schedule of a network that may learn this fast; one that has a rate of its own keeps it."""
+        return self if self.peak_rate is not None else replace(self, peak_rate=peak_rate)
+
     def rates(self, progress: NDArray[np.float64], steps: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the learning rates at these shares of the budget and step numbers."""
+        if self.peak_rate is None:
+            raise ValueError("the schedule has no peak rate yet. Call for_network first.")
         if self.decay_every is not None:
             return (self.peak_rate * 0.99 ** (steps // self.decay_every)).astype(np.float32)
         share = np.clip(progress, 0.0, 1.0)
@@ -63,11 +69,11 @@ AUTO_NAME, PAPER_NAME, THOROUGH_NAME = SCHEDULES = ("auto", "paper", "thorough")
 THOROUGH_BATCH = 512
 
 
-def named_schedule(name: str, peak_rate: float, batch_size: int | None = None) -> Schedule:
-    """Return the schedule called `name`; all but the paper's adapt to the budget with the network's own peak rate."""
+def named_schedule(name: str, batch_size: int | None = None) -> Schedule:
+    """Return the schedule called `name`; all but the paper's adapt to the budget, at the network's own peak rate."""
     chosen = {
-        AUTO_NAME: Schedule(peak_rate=peak_rate),
+        AUTO_NAME: Schedule(),
         PAPER_NAME: PAPER,
-        THOROUGH_NAME: Schedule(peak_rate=peak_rate, batch_size=THOROUGH_BATCH, thin=True, orthogonal=True),
+        THOROUGH_NAME: Schedule(batch_size=THOROUGH_BATCH, thin=True, orthogonal=True),
     }[_checks.check_choice("schedule", name, SCHEDULES)]
     return chosen if batch_size is None else replace(chosen, batch_size=_checks.check_count("batch_size", batch_size))

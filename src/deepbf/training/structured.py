@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from deepbf._mixed import DATA, HYPERPARAMETERS, MixedForm, describe
 from deepbf.models import ModelSet, SimulationError
 from deepbf.models.model import fresh_seed
-from deepbf.networks import NETWORKS, OBSERVATION_AXES, Structure
+from deepbf.networks import NETWORKS, OBSERVATION_AXES, SORTED, Structure
 from deepbf.simulation import NumObsRange
 from deepbf.simulation.chunks import beside_hyperparameters
 from deepbf.standardise import Standardiser
@@ -109,6 +109,7 @@ def check_arrays(arrays: Sequence[Array], network: str) -> None:
     """Raise if simulated data do not have the structure that they were said to have."""
     for array in arrays:
         check_axes(array)
+        check_scalars(array, network)
         check_absent(array, network)
 
 
@@ -120,6 +121,16 @@ def check_axes(array: Array) -> None:
         raise ValueError(
             f"{array.called} needs data sets with an axis of observations; the simulators return data sets of "
             f"shape {data_shape}. Return shape {wanted}, or pass structure='vector'."
+        )
+
+
+def check_scalars(array: Array, network: str) -> None:
+    """Raise if observations are vectors and the network puts them in increasing order."""
+    data_shape = array.data[0].shape[1:]
+    if network == SORTED and len(data_shape) > 1:
+        raise ValueError(
+            f"network={network!r} puts observations in increasing order, so they must be scalars; the simulators "
+            f"return data sets of shape {data_shape}. Pass network='deepset', or leave network out."
         )
 
 

@@ -138,8 +138,8 @@ class Trainer:
         self._data_shape = pilot.data_shape
         self._standardiser = standardiser
         self._stream = stream
-        self._schedule = schedule
-        kind = goal.kind_of(form)
+        kind = goal.kind_of(form, pilot.data_shape)
+        self._schedule = schedule.for_network(kind.peak_rate)
         self._preparation = kind.fit_preparation(standardised)
         layout = self._layout = self._preparation.layout(pilot.data_shape)
         self._any_order = len(arrays) == 1 and arrays[0].structure == "exchangeable" and comes_in_any_order(pilot.data)
