@@ -2,7 +2,8 @@
 
 Every worker of `deepbf reproduce` keeps to cores of its own, so a step takes about as long whether the command ran
 through or was interrupted and went on. From the steps' times and order follows when so many workers would be done.
-Drawing, a few seconds a target, comes on top.
+A step that is not computed yet counts as those that differ from it in their seed alone. Drawing, a few seconds a
+target, comes on top.
 
 Run: deepbf reproduce all --scale standard --workers 2    hours; interrupt it at any time, it goes on where it was
      python benchmarks/reproduction_time.py               seconds; reads reproduction/cache
@@ -14,6 +15,7 @@ import heapq
 import json
 from collections import defaultdict
 from pathlib import Path
+from statistics import fmean
 from typing import NamedTuple
 
 from deepbf import reproduction
@@ -39,21 +41,26 @@ def main() -> None:
     options = parser.parse_args()
     steps = all_steps(options.scale)
     cache = Cache(options.kept / CACHE_FOLDER)
-    missing = [step for step in steps if step not in cache]
-    if missing:
-        raise SystemExit(f"{len(missing)} of {len(steps)} steps are not computed yet: the next is {missing[0]}")
-    seconds = {step.key: float(cache.read(step).attrs["seconds"]) for step in steps}
+    seconds = seconds_of(steps, cache)
     rows = rows_of(steps, seconds)
     total, finished = sum(seconds.values()), finish_time(steps, seconds, options.workers)
     print(f"{'':<46}{'steps':>7}{'minutes':>9}{'longest, s':>12}")
     for name, row in sorted(rows.items(), key=lambda item: -item[1].seconds):
         print(f"{name:<46}{row.steps:>7}{row.seconds / 60:>9.1f}{row.longest:>12.0f}")
-    print(f"\nAll steps one after the other: {total / 3600:.2f} hours. On {options.workers} workers: "
+    num_missing = sum(step not in cache for step in steps)
+    print(f"\n{len(steps)} steps, {num_missing} of them not computed: they count as those with other seeds.")
+    print(f"All steps one after the other: {total / 3600:.2f} hours. On {options.workers} workers: "
           f"{finished / 3600:.2f} hours.")  # fmt: skip
     if options.out is not None:
-        found = {"scale": options.scale, "hours_one_after_the_other": round(total / 3600, 3),
-                 "workers": options.workers, "hours_on_workers": round(finished / 3600, 3),
-                 "kinds": {name: row._asdict() for name, row in sorted(rows.items())}}  # fmt: skip
+        found = {
+            "scale": options.scale,
+            "steps": len(steps),
+            "steps_not_computed": num_missing,
+            "hours_one_after_the_other": round(total / 3600, 3),
+            "workers": options.workers,
+            "hours_on_workers": round(finished / 3600, 3),
+            "kinds": {name: row._asdict() for name, row in sorted(rows.items())},
+        }
         options.out.write_text(json.dumps(found, indent=2) + "\n")
 
 
@@ -61,6 +68,25 @@ def all_steps(scale: str) -> list[Step]:
     """Return the steps of all targets in the order of the command: target by target, inputs first, each once."""
     plans = (target.plan(scale) for target in reproduction.targets())
     return list({step.key: step for plan in plans for step in in_order(plan.values())}.values())
+
+
+def seconds_of(steps: list[Step], cache: Cache) -> dict[str, float]:
+    """Return how long each step took, by its key; one that is not computed, as others of its kind on average."""
+    computed = {step.key: float(cache.read(step).attrs["seconds"]) for step in steps if step in cache}
+    alike: dict[str, list[float]] = defaultdict(list)
+    for step in steps:
+        if step.key in computed:
+            alike[but_for_the_seed(step)].append(computed[step.key])
+    alone = [step for step in steps if but_for_the_seed(step) not in alike]
+    if alone:
+        raise SystemExit(f"{len(alone)} steps are like none that is computed; compute one of each: {alone[0]}")
+    return {step.key: computed.get(step.key, fmean(alike[but_for_the_seed(step)])) for step in steps}
+
+
+def but_for_the_seed(step: Step) -> str:
+    """Return what steps have in common that do the same with different random numbers."""
+    settings = {name: value for name, value in step.settings.items() if name != "seed"}
+    return json.dumps([step.function, settings], sort_keys=True)
 
 
 def rows_of(steps: list[Step], seconds: dict[str, float]) -> dict[str, Row]:
