@@ -23,7 +23,7 @@ PICTURES = ROOT / "docs" / "pictures" / "reproduction"
 BLOCK = re.compile(r"<!-- reproduced: ([\w-]+) -->\n.*?<!-- end -->", re.DOTALL)
 # Pixels across, and colours: enough for a page, and small enough for a repository.
 WIDEST = 1400
-NUM_COLOURS = 96
+NUM_COLOURS = 256
 
 
 def small_copy(picture: Path, target: Path) -> None:
@@ -32,7 +32,9 @@ def small_copy(picture: Path, target: Path) -> None:
     if image.width > WIDEST:
         image = image.resize((WIDEST, round(image.height * WIDEST / image.width)), Image.Resampling.LANCZOS)
     content = io.BytesIO()
-    image.quantize(NUM_COLOURS, dither=Image.Dither.NONE).save(content, "PNG", optimize=True)
+    # Other methods leave out colours that few pixels have, such as those of markers.
+    small = image.quantize(NUM_COLOURS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    small.save(content, "PNG", optimize=True)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(content.getvalue())
 
