@@ -79,7 +79,10 @@ def seconds_of(steps: list[Step], cache: Cache) -> dict[str, float]:
             alike[but_for_the_seed(step)].append(computed[step.key])
     alone = [step for step in steps if but_for_the_seed(step) not in alike]
     if alone:
-        raise SystemExit(f"{len(alone)} steps are like none that is computed; compute one of each: {alone[0]}")
+        raise SystemExit(
+            f"{len(alone)} of {len(steps)} steps are like none that is kept in {cache.folder}, the first of them: "
+            f"{alone[0]}. Run deepbf reproduce all first, at this scale; what is kept is not computed again."
+        )
     return {step.key: computed.get(step.key, fmean(alike[but_for_the_seed(step)])) for step in steps}
 
 
