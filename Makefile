@@ -11,15 +11,15 @@ STAMP := $(VENV)/.installed
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(STAMP) ## create .venv and install deepbf with its developer tools, at pinned versions
+setup: $(STAMP) ## create .venv and install deepbf, deepbf-studies and the developer tools, at pinned versions
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml studies/pyproject.toml constraints.txt
 	@command -v "$(PYTHON)" >/dev/null || { \
 		echo "deepbf needs Python 3.11 or newer, and '$(PYTHON)' was not found; try: make setup PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "deepbf needs Python 3.11 or newer, and '$(PYTHON)' is $$("$(PYTHON)" -V 2>&1); try: make setup PYTHON=/path/to/python3.11" >&2; exit 1; }
 	"$(PYTHON)" -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]' --editable ./studies
 	@touch $@
 
 demo: setup ## run the built-in example
@@ -111,4 +111,4 @@ reproduction-page: setup ## put what `deepbf reproduce all --scale standard` com
 
 clean: ## remove .venv, builds and caches
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests benchmarks studies -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

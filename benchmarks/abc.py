@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
-import deepbf
 from deepbf.baselines.abc import abc_ranked
 from deepbf.simulation import chunk_seed
+from deepbf_studies import problems
 
 NUM_OBSERVED = 3_000
 NUM_OBS = 128
@@ -44,7 +44,7 @@ def stratum_seconds(work: Callable[[int], object]) -> np.ndarray:
     return np.array(times)
 
 
-def simulation_seconds(study: deepbf.studies.Study) -> np.ndarray:
+def simulation_seconds(study: problems.Study) -> np.ndarray:
     """Seconds a stratum takes to simulate, and nothing else."""
     size = NUM_DRAWS // NUM_STRATA // len(study.models)
 
@@ -65,12 +65,12 @@ def product_seconds() -> np.ndarray:
     return stratum_seconds(lambda _: np.matmul(observed, draws.T, out=out))
 
 
-def observed_data(study: deepbf.studies.Study, size: int) -> np.ndarray:
+def observed_data(study: problems.Study, size: int) -> np.ndarray:
     return np.concatenate([model.simulate(size, seed=1000 + k).data for k, model in enumerate(study.models)])
 
 
 def speed() -> dict[str, float]:
-    study = deepbf.studies.load("data-1-i", num_obs=NUM_OBS)
+    study = problems.load("data-1-i", num_obs=NUM_OBS)
     observed = observed_data(study, NUM_OBSERVED // 2)
     # Before and after: a shared machine drifts, and the whole run lies between the two.
     simulation, product = [simulation_seconds(study)], [product_seconds()]
@@ -110,7 +110,7 @@ def accuracy() -> list[dict[str, float]]:
     )
     rows = []
     for num_obs in (2, 8, 32, 128):
-        study = deepbf.studies.load("data-1-i", num_obs=num_obs)
+        study = problems.load("data-1-i", num_obs=num_obs)
         observed = observed_data(study, DATASETS_A_MODEL)
         result = abc_ranked(study.models, observed, num_simulations=NUM_DRAWS, num_strata=NUM_STRATA, num_kept=NUM_KEPT)
         exact = study.exact_log_bf(observed)

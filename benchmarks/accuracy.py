@@ -22,6 +22,7 @@ from scipy.special import expit
 import deepbf
 from deepbf._numerics import cross_entropy, log_evidence
 from deepbf.evaluation.accuracy import posterior_divergence
+from deepbf_studies import problems
 
 CASES = (
     ("data-1-i", 128), ("data-1-i", 2), ("data-1-i", 32),
@@ -46,7 +47,7 @@ NUM_EXTREMES = 1_000_000
 
 def measure(name: str, num_obs: int, seconds: float, seed: int) -> dict[str, Any]:
     """Fit, and compare with the exact answer on fresh data from each model."""
-    study = deepbf.studies.load(name, num_obs=num_obs)
+    study = problems.load(name, num_obs=num_obs)
     begin = time.monotonic()
     bf = deepbf.fit(study.models, structure=study.structure, seconds=seconds, seed=seed, progress=sys.stderr.isatty())
     wall = time.monotonic() - begin

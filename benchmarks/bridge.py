@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-import deepbf
 from deepbf.baselines import bridge, warp_bridge
+from deepbf_studies import problems
 
 STUDIES = ("data-1-i", "data-1-ii")
 SIZES = (2, 8, 32, 128)
@@ -29,7 +29,7 @@ def main() -> None:
     print(f"{'method':<7} {'study':<10} {'n':>4} " + " ".join(f"{column:>11}" for column in columns))
     for name in STUDIES:
         for num_obs in SIZES:
-            study = deepbf.studies.load(name, num_obs=num_obs)
+            study = problems.load(name, num_obs=num_obs)
             data = np.concatenate([model.simulate(DATASETS_A_MODEL, arguments.seed).data for model in study.models])
             exact = study.exact_log_bf(data)
             for label, method in (("bridge", bridge), ("warp", warp_bridge)):

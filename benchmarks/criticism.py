@@ -18,7 +18,8 @@ from typing import Any
 
 import deepbf
 from deepbf.criticism import PredictiveSource, ZValues, leave_one_out, z_values
-from deepbf.reproduction.criticism_cases import NUM_OBS, OUTLIERS, SAMPLERS, observed_data, posterior_of
+from deepbf_studies import problems
+from deepbf_studies.paper.criticism_cases import NUM_OBS, OUTLIERS, SAMPLERS, observed_data, posterior_of
 
 NUM_REPLICATES = 3000
 NUM_DATASETS, NUM_REPLICATES_EACH = 100, 300
@@ -103,7 +104,7 @@ def main() -> None:
           f"{'1/2?':<5}{'excluded':>10}{'tail area':>10}{'seconds':>9}")  # fmt: skip
     results = []
     for name in options.studies or OUTLIERS:
-        study = deepbf.studies.load(name, num_obs=NUM_OBS)
+        study = problems.load(name, num_obs=NUM_OBS)
         samplers, sources = samplers_of(study, options), list(sources_of(study))
         panels: dict[str, dict[str, ZValues]] = {sampler.model.name: {} for sampler in samplers}
         for source, observed, more in sources:

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import deepbf
 from deepbf.estimator.bayes_factor import MANY_DATASETS
 from deepbf.networks.ensemble import ensemble_log_odds
+from deepbf_studies import problems
 
 NUM_DATASETS = 100_000
 MATRIX_SIZE = 2000
@@ -74,7 +75,7 @@ def count_flops(program: Any) -> float:
 
 
 def main() -> None:
-    study = deepbf.studies.load("data-1-i", num_obs=128)
+    study = problems.load("data-1-i", num_obs=128)
     bf = deepbf.fit(study.models, structure=study.structure, steps=200, seed=1, progress=False)
     data = study.models[0].simulate(NUM_DATASETS, seed=2).data
     rate = matrix_product_rate()

@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 
 import deepbf
-from deepbf.studies.epidemic_evidence import Round, log_evidence
-from deepbf.studies.influenza import LATENT, NO_LATENT, VARYING
+from deepbf_studies import problems
+from deepbf_studies.problems.epidemic_evidence import Round, log_evidence
+from deepbf_studies.problems.influenza import LATENT, NO_LATENT, VARYING
 
 RESULTS = Path(__file__).parent / "results" / "influenza.json"
 ROUNDS = (Round(300, 200), Round(500, 400), Round(1000, 600))
@@ -24,7 +25,7 @@ TEST_SEED = 99
 def measure_evidence(name: str, seed: int, steps_a_day: int) -> dict[str, object]:
     """Log evidence of one model at the outbreak."""
     started = time.process_time()
-    observed = deepbf.studies.load("influenza").observed
+    observed = problems.load("influenza").observed
     assert observed is not None
     found = log_evidence(name, observed, ROUNDS, seed=seed, steps_a_day=steps_a_day)
     return {
@@ -41,7 +42,7 @@ def measure_evidence(name: str, seed: int, steps_a_day: int) -> dict[str, object
 def measure_estimator(structure: str, network: str, num_steps: int, seed: int) -> dict[str, object]:
     """Loss on fresh simulations, and the answer at the outbreak, of one trained estimator."""
     started = time.process_time()
-    study = deepbf.studies.load("influenza")
+    study = problems.load("influenza")
     assert study.observed is not None
     bf = deepbf.fit(study.models, structure=structure, network=network, steps=num_steps, seed=seed, progress=False)
     first, second = (bf.log_bf(model.simulate(NUM_TEST, seed=TEST_SEED).data) for model in study.models)

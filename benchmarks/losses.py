@@ -18,6 +18,7 @@ from typing import Any
 
 import deepbf
 from deepbf.losses import LOSSES
+from deepbf_studies import problems
 
 # Observations a data set; None: as many as the study has by itself.
 STUDIES = {
@@ -42,7 +43,7 @@ TEST_SEED = 1_000_003
 def measure(name: str, loss: str, schedule: str, budget: dict[str, Any], seed: int) -> dict[str, Any]:
     """Fit by one loss and schedule, and compare with the exact answer on fresh data of each model."""
     num_obs = STUDIES[name]
-    study = deepbf.studies.load(name) if num_obs is None else deepbf.studies.load(name, num_obs=num_obs)
+    study = problems.load(name) if num_obs is None else problems.load(name, num_obs=num_obs)
     begin = time.monotonic()
     bf = deepbf.fit(
         study.models, structure=study.structure, loss=loss, schedule=schedule, seed=seed, progress=False, **budget

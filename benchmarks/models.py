@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax
 
 import deepbf
+from deepbf_studies import problems
 
 NUM_TEST = 10_000
 TEST_SEED = 1_000_003
@@ -48,7 +49,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, help="write the results as JSON")
     options = parser.parse_args()
-    study = deepbf.studies.load("five-counts")
+    study = problems.load("five-counts")
     if study.exact_log_evidence is None:
         raise TypeError("the study has no exact evidences")
     bf = deepbf.fit(study.models, structure=study.structure, seconds=options.seconds, seed=options.seed, progress=False)

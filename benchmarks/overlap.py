@@ -12,6 +12,7 @@ import numpy as np
 
 import deepbf
 from deepbf.simulation import CHUNK_SIZE
+from deepbf_studies import problems
 
 STEPS = 12000
 # Burns processor time in the simulator, for a simulator about as slow as training.
@@ -70,7 +71,7 @@ def timed_fit(models: list[deepbf.Model], executor: Executor | None) -> float:
 
 
 def main() -> None:
-    study = deepbf.studies.load("data-1-i", num_obs=128)
+    study = problems.load("data-1-i", num_obs=128)
     deepbf.fit(study.models, structure="exchangeable", steps=10, seed=1, progress=False)  # imports and warms up
     print(f"{'simulator':<14} {'simulation':>10} {'training':>9} {'fit':>7} {'fit / max':>9}")
     for repeats in SLOWDOWNS:

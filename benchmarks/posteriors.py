@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import deepbf
+from deepbf_studies import problems
 
 Array = NDArray[Any]
 NUM_OBS = 128
@@ -73,7 +74,7 @@ def against_exact(draws: Array, exact: Any, truth: Array) -> dict[str, float]:
 def measure(case: str, method: str, budget: dict[str, Any], seed: int) -> dict[str, Any]:
     """Fit one sampler and compare it with the exact posteriors of fresh data sets."""
     study, index, posterior = CASES[case]
-    model = deepbf.studies.load(study, num_obs=NUM_OBS).models[index]
+    model = problems.load(study, num_obs=NUM_OBS).models[index]
     truth, data = model.simulate(NUM_DATASETS, TEST_SEED)
     exact = posterior(data)
     if method == "exact":

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from deepbf import reproduction
+from deepbf_studies import paper
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reproduction.md"
@@ -57,19 +57,17 @@ def block_of(name: str, drawn: Path) -> str:
 
 def owner_of(stem: str) -> str:
     """Return the target that a picture belongs to: the longest name that it begins with."""
-    return max((name for name in reproduction.names() if stem == name or stem.startswith(f"{name}-")), key=len)
+    return max((name for name in paper.names() if stem == name or stem.startswith(f"{name}-")), key=len)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--drawn", type=Path, default=Path("reproduction/standard"), help="folder of the drawings")
-    parser.add_argument(
-        "--only", nargs="+", choices=reproduction.names(), metavar="NAME", help="bring up to date alone"
-    )
+    parser.add_argument("--only", nargs="+", choices=paper.names(), metavar="NAME", help="bring up to date alone")
     options = parser.parse_args()
     page = PAGE.read_text()
     shown = BLOCK.findall(page)
-    missing = set(reproduction.names()) - set(shown)
+    missing = set(paper.names()) - set(shown)
     if missing:
         raise SystemExit(f"{PAGE.name} has no marker for {', '.join(sorted(missing))}")
     wanted = shown if options.only is None else options.only

@@ -18,10 +18,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-from deepbf import reproduction
-from deepbf.reproduction import Cache, Step
-from deepbf.reproduction.running import CACHE_FOLDER
-from deepbf.reproduction.step import in_order
+from deepbf_studies import paper
+from deepbf_studies.paper import Cache, Step
+from deepbf_studies.paper.running import CACHE_FOLDER
+from deepbf_studies.paper.step import in_order
 
 
 class Row(NamedTuple):
@@ -66,7 +66,7 @@ def main() -> None:
 
 def all_steps(scale: str) -> list[Step]:
     """Return the steps of all targets in the order of the command: target by target, inputs first, each once."""
-    plans = (target.plan(scale) for target in reproduction.targets())
+    plans = (target.plan(scale) for target in paper.targets())
     return list({step.key: step for plan in plans for step in in_order(plan.values())}.values())
 
 

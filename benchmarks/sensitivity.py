@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import deepbf
-from deepbf.baselines import normal_mean_log_bf
+from deepbf_studies.problems import normal_mean_log_bf
 
 NUM_OBS = 20
 RANGE = (0.1, 10.0)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import deepbf
+from deepbf_studies import problems
 
 RANGE = (2, 256)
 EVALUATED = (2, 8, 32, 128, 256)
@@ -40,7 +41,7 @@ def measured(evaluation: deepbf.Evaluation) -> dict[str, float]:
 
 def fit_range(seconds: float, seed: int) -> list[dict[str, Any]]:
     """One estimator of Data 1 (i) for n from 2 to 256, evaluated at several n."""
-    study = deepbf.studies.load("data-1-i")
+    study = problems.load("data-1-i")
     bf = deepbf.fit(study.models, structure="exchangeable", num_obs=RANGE, seconds=seconds, seed=seed, progress=False)
     rows = []
     for num_obs in EVALUATED:
@@ -54,7 +55,7 @@ def fit_range(seconds: float, seed: int) -> list[dict[str, Any]]:
 
 def fit_large(num_obs: int, seconds: float, seed: int) -> list[dict[str, Any]]:
     """Data 3 at one large n."""
-    study = deepbf.studies.load("data-3", num_obs=num_obs)
+    study = problems.load("data-3", num_obs=num_obs)
     begin = time.monotonic()
     bf = deepbf.fit(study.models, structure="exchangeable", seconds=seconds, seed=seed, progress=False)
     wall = time.monotonic() - begin
@@ -66,7 +67,7 @@ def fit_large(num_obs: int, seconds: float, seed: int) -> list[dict[str, Any]]:
 
 def fit_far(seconds: float, seed: int) -> list[dict[str, Any]]:
     """Data 3 at n = 1,024, from one fit for n from 2: small n show how evidence grows where large n are clear."""
-    study = deepbf.studies.load("data-3", num_obs=LARGE[0])
+    study = problems.load("data-3", num_obs=LARGE[0])
     bf = deepbf.fit(
         study.models, structure="exchangeable", num_obs=(2, LARGE[0]), seconds=seconds, seed=seed, progress=False
     )

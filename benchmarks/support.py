@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import deepbf
+from deepbf_studies import problems
 
 NUM_TEST = 2000
 NUM_STRANGE = 500
@@ -74,7 +75,7 @@ def first_rows(data: Any, number: int) -> Any:
 
 def measure(name: str, seconds: float, seed: int) -> list[dict[str, Any]]:
     toy = name in OUTLIERS
-    study = deepbf.studies.load(name, num_obs=NUM_OBS) if toy else deepbf.studies.load(name)
+    study = problems.load(name, num_obs=NUM_OBS) if toy else problems.load(name)
     bf = deepbf.fit(study.models, structure=study.structure, seconds=seconds, seed=seed, progress=False)
     rng = np.random.default_rng(TEST_SEED)
     rows: list[dict[str, Any]] = []
@@ -97,7 +98,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="write the results as JSON")
     options = parser.parse_args()
     results = []
-    for name in options.studies or deepbf.studies.names():
+    for name in options.studies or problems.names():
         for row in measure(name, options.seconds, options.seed):
             results.append(row)
             power = "  ".join(f"{what} {share:.3f}" for what, share in row.items() if isinstance(share, float))

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import deepbf
+from deepbf_studies import problems
 
 NUM_OBS = 128
 NUM_DRAWN = 2000
@@ -58,7 +59,7 @@ def summarised(name: str, log_bf: NDArray[np.float64], exact: NDArray[np.float64
 
 
 def measure(num_each: int, steps: int, seed: int) -> dict[str, Any]:
-    study = deepbf.studies.load("data-1-i", num_obs=NUM_OBS)
+    study = problems.load("data-1-i", num_obs=NUM_OBS)
     observed, exact = choose_observed(study, num_each)
     whole, half = (
         deepbf.fit(study.models, structure=study.structure, steps=number, seed=seed, progress=False)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import deepbf
 from deepbf.evaluation import measure
+from deepbf_studies import problems
 
 NUM_DATASETS = 1500
 REPEATS = 5
@@ -20,7 +21,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, help="write the results as JSON")
     options = parser.parse_args()
-    study = deepbf.studies.load("data-1-i")
+    study = problems.load("data-1-i")
     bf = deepbf.fit(study.models, structure=study.structure, seconds=20, seed=1, progress=False)
     seconds: dict[str, list[float]] = {"simulate": [], "ask": [], "measure": []}
     for repeat in range(REPEATS):

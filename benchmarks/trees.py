@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from deepbf.baselines.importance_sampling import importance
 from deepbf.baselines.integration import integrate
 from deepbf.baselines.result import BaselineResult
-from deepbf.studies import load
+from deepbf_studies.problems import load
 
 STUDY = "weapon-sum"
 SEED = 20_170

@@ -18,6 +18,7 @@ from scipy.special import logsumexp
 
 import deepbf
 from deepbf.variants.subsets import choose_subsets
+from deepbf_studies import problems
 
 STUDIES = ("data-1-i", "data-1-ii", "data-3")
 NUM_OBS = 16
@@ -113,7 +114,7 @@ def main() -> None:
     options = parser.parse_args()
     results = []
     for name in options.studies or STUDIES:
-        study = deepbf.studies.load(name, num_obs=NUM_OBS)
+        study = problems.load(name, num_obs=NUM_OBS)
         variants = deepbf.fit_variants(
             study.models,
             NUM_OBS,

@@ -11,12 +11,13 @@ from scipy.stats import binom
 
 import deepbf
 from deepbf import BayesFactor
-from deepbf.baselines import normal_mean_log_bf
 from deepbf.evaluation import measure
+from deepbf_studies import problems
+from deepbf_studies.problems import normal_mean_log_bf
 from tests import simulators
 from tests.simulators import NORMAL_MEAN
 
-STUDY = deepbf.studies.load("data-3", num_obs=8)
+STUDY = problems.load("data-3", num_obs=8)
 
 
 def exact(data: Any) -> Any:

@@ -16,7 +16,7 @@ FLOOR = {"_checks", "_files", "_jeffreys", "_lazy", "_mixed", "_numerics", "_row
 LEARNING = {"networks", "losses", "standardise"}
 ESTIMATION = FLOOR | LEARNING | {"models", "simulation", "training", "answer", "estimator"}
 RESULTS = {"evaluation", "evaluating", "plots"}
-STUDIED = ESTIMATION | RESULTS | {"fitting", "baselines", "variants", "criticism"}
+EVERYTHING = ESTIMATION | RESULTS | {"fitting", "baselines", "variants", "criticism"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "_checks": set(),
@@ -48,13 +48,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "evaluation": FLOOR,
     # Computes nothing.
     "plots": FLOOR,
-    "studies": STUDIED,
-    # Figures and tables: everything that the studies have, computed step by step.
-    "reproduction": STUDIED | {"studies"},
-    "report": STUDIED | {"studies"},
-    "__init__": STUDIED | {"studies", "reproduction", "report"},
-    "cli": STUDIED | {"studies", "reproduction", "report", "__init__"},
-    "service": STUDIED | {"studies", "reproduction", "report", "__init__"},
+    # One comparison of known answer, for the demo and the documentation.
+    "example": FLOOR | {"models"},
+    "report": EVERYTHING,
+    "__init__": EVERYTHING | {"report"},
+    "cli": EVERYTHING | {"example", "report", "__init__"},
+    "service": EVERYTHING | {"example", "report", "__init__"},
     "__main__": {"cli"},
 }
 
@@ -84,6 +83,8 @@ def imported_rooms(source: str, path: Path) -> Iterator[tuple[int, str]]:
             case _:
                 continue
         for target in targets:
+            if target[0] == "deepbf_studies":
+                yield node.lineno, "deepbf_studies"
             if target[0] == "deepbf":
                 yield node.lineno, _room_in_package(target[1:])
 
@@ -108,7 +109,9 @@ def violations(source: str, path: Path) -> list[str]:
     found = []
     for line, imported in imported_rooms(source, path):
         where = f"src/deepbf/{path}:{line}"
-        if imported not in MAY_IMPORT:
+        if imported == "deepbf_studies":
+            found.append(f"{where}: the library imports deepbf_studies; what it needs of it belongs into the library.")
+        elif imported not in MAY_IMPORT:
             found.append(_unknown(imported, where))
         elif imported != room and imported not in MAY_IMPORT[room]:
             name = "deepbf itself" if imported == "__init__" else imported
@@ -157,6 +160,12 @@ FORBIDDEN = {
     "front door": ("training/loop.py", "from deepbf import Model", "deepbf itself"),
     "a star": ("plots/scatter.py", "from deepbf.evaluation import *", "evaluation"),
 }
+
+
+@pytest.mark.parametrize("source", ["import deepbf_studies", "from deepbf_studies.problems import load"])
+def test_the_library_never_imports_the_studies(source: str) -> None:
+    [sentence] = violations(source, Path("cli/demo.py"))
+    assert "the library imports deepbf_studies" in sentence
 
 
 @pytest.mark.parametrize("case", FORBIDDEN)

@@ -47,5 +47,7 @@ def test_an_unknown_name_says_what_there_is() -> None:
 
 
 def test_a_study_is_loaded_and_run_without_the_neural_side() -> None:
-    loaded = modules_after("import deepbf\ndeepbf.studies.load('weapon-sum').models[0].simulate(4, seed=1)")
+    loaded = modules_after(
+        "from deepbf_studies import problems\nproblems.load('weapon-sum').models[0].simulate(4, seed=1)"
+    )
     assert not loaded & {"jax", "equinox", "sklearn", "blackjax"}

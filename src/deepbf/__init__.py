@@ -8,7 +8,7 @@ from deepbf._lazy import lazy_names
 from deepbf._version import __version__
 
 if TYPE_CHECKING:
-    from deepbf import baselines, criticism, evaluation, plots, studies
+    from deepbf import baselines, criticism, evaluation, plots
     from deepbf.answer import Answer
     from deepbf.criticism import PosteriorSampler, criticise, fit_posterior
     from deepbf.estimator import BayesFactor, load
@@ -43,7 +43,6 @@ __all__ = [
     "fit_variants",
     "load",
     "plots",
-    "studies",
 ]
 
 # Names are looked up when first used: a worker process that only simulates never loads the neural side.
@@ -70,7 +69,6 @@ _HOMES = {
     "fit_variants": "variants",
     "load": "estimator",
     "plots": "plots",
-    "studies": "studies",
 }
 
 

@@ -105,3 +105,27 @@ def describe_nonfinite(array: NDArray[np.generic]) -> str | None:
     bad = np.argwhere(~finite)
     first = tuple(int(i) for i in bad[0])
     return f"{len(bad)} of {array.size} values not finite, the first, {array[first]}, at index {first}"
+
+
+def check_datasets(argument: str, data: ArrayLike) -> NDArray[np.float64]:
+    """Return `data` as float64 of shape (num_datasets, num_obs), refusing anything else."""
+    array = check_numeric_array(argument, data)
+    if array.ndim != 2:
+        raise ValueError(
+            f"{argument} must have shape (num_datasets, num_obs); received shape {array.shape}. "
+            f"Pass {argument}[None, :] for a single data set."
+        )
+    nonfinite = describe_nonfinite(array)
+    if nonfinite is not None:
+        raise ValueError(f"{argument} must be finite; received {nonfinite}. Remove or impute missing observations.")
+    # Float before any sum: integer sums of large counts would wrap around in silence.
+    return array.astype(np.float64)
+
+
+def check_positive_pair(argument: str, value: tuple[float, float]) -> tuple[float, float]:
+    """Return a pair of finite numbers above zero."""
+    try:
+        first, second = value
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{argument} must be a pair of positive numbers; received {value!r}.") from error
+    return check_positive(f"{argument}[0]", first), check_positive(f"{argument}[1]", second)

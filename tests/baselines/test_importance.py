@@ -7,9 +7,10 @@ import pytest
 from scipy import stats
 from scipy.special import betaln
 
-from deepbf import Model, studies
+from deepbf import Model
 from deepbf.baselines.importance_sampling import importance
 from deepbf.baselines.integration import integrate
+from deepbf_studies import problems
 
 TRIALS = 42 * 36
 
@@ -40,7 +41,7 @@ def test_beta_binomial(num_trials: int) -> None:
 
 def test_errors_are_honest() -> None:
     # The same data set many times: each row has its own random numbers, and the spread is the error.
-    models = studies.load("weapon-sum").models
+    models = problems.load("weapon-sum").models
     data = np.repeat(models[0].simulate(1, seed=1).data, 50, axis=0)
     exact = integrate(models, data[:1], route="grid").log_bf[0]
     result = importance(models, data, num_draws=2000)
@@ -52,7 +53,7 @@ def test_errors_are_honest() -> None:
 
 @pytest.mark.parametrize("model", [0, 1])
 def test_trees_agree_with_integration(model: int) -> None:
-    models = studies.load("weapon-sum").models
+    models = problems.load("weapon-sum").models
     data = models[model].simulate(12, seed=2).data
     result = importance(models, data)
     difference = np.abs(result.log_bf - integrate(models, data, route="grid").log_bf)
@@ -64,7 +65,7 @@ def test_trees_agree_with_integration(model: int) -> None:
 def test_trees_on_boundaries() -> None:
     correct = np.array([[TRIALS] * 6, [0, *[TRIALS] * 5], [0] * 6, [TRIALS, 0, TRIALS, TRIALS, 700, 800]])
     data = np.concatenate([correct, TRIALS - correct], axis=1)
-    models = studies.load("weapon-sum").models
+    models = problems.load("weapon-sum").models
     result = importance(models, data)
     difference = np.abs(result.log_bf - integrate(models, data, route="grid").log_bf)
     assert (difference < 5 * result.log_bf_error).all()
@@ -72,14 +73,14 @@ def test_trees_on_boundaries() -> None:
 
 
 def test_the_error_falls_with_the_square_root_of_the_draws() -> None:
-    models = studies.load("weapon-sum").models
+    models = problems.load("weapon-sum").models
     data = models[0].simulate(4, seed=3).data
     few, many = (importance(models, data, num_draws=n).log_bf_error for n in (4000, 64_000))
     assert np.exp(np.log(few / many).mean()) == pytest.approx(4, rel=0.3)
 
 
 def test_the_same_seed_gives_the_same_bits_and_swapping_flips_the_sign() -> None:
-    models = studies.load("weapon-sum").models
+    models = problems.load("weapon-sum").models
     data = models[1].simulate(3, seed=4).data
     first = importance(models, data, num_draws=500, seed=7)
     np.testing.assert_array_equal(importance(models, data, num_draws=500, seed=7).log_bf, first.log_bf)

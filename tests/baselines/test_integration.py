@@ -9,9 +9,11 @@ import pytest
 from scipy import stats
 from scipy.special import betaln
 
-from deepbf import Model, studies
-from deepbf.baselines import integration, normal_mean_log_bf
+from deepbf import Model
+from deepbf.baselines import integration
 from deepbf.baselines.integration import ROUTES, integrate
+from deepbf_studies import problems
+from deepbf_studies.problems import normal_mean_log_bf
 
 both_routes = pytest.mark.parametrize("route", ROUTES)
 TRIALS = 42 * 36
@@ -53,7 +55,7 @@ def test_beta_binomial(route: str, num_trials: int) -> None:
 @both_routes
 @pytest.mark.parametrize("name", ["data-1-i", "data-1-ii"])
 def test_data_1(route: str, name: str) -> None:
-    study = studies.load(name, num_obs=8)
+    study = problems.load(name, num_obs=8)
     data = np.concatenate([model.simulate(10, seed=1).data for model in study.models])
     result = integrate(study.models, data, route=route, relative_error=1e-9)
     np.testing.assert_allclose(result.log_bf, study.exact_log_bf(data), rtol=1e-10, atol=1e-8)
@@ -77,7 +79,7 @@ def test_likelihoods_that_pair_parameters_and_data_one_by_one() -> None:
 
 
 def test_bounds_may_be_wider_than_the_support() -> None:
-    study = studies.load("data-1-i", num_obs=8)
+    study = problems.load("data-1-i", num_obs=8)
     data = study.models[0].simulate(5, seed=2).data
     result = integrate(study.models, data, bounds=[(-np.inf, np.inf), (-1, np.inf)])
     np.testing.assert_allclose(result.log_bf, study.exact_log_bf(data), atol=1e-5)
@@ -151,7 +153,7 @@ def tree_data() -> np.ndarray:
 
 
 def test_trees_on_boundaries_by_two_routes() -> None:
-    models = studies.load("weapon-sum").models
+    models = problems.load("weapon-sum").models
     grid = integrate(models, tree_data(), route="grid")
     adaptive = integrate(models, tree_data(), route="adaptive")
     assert grid.diagnostics["converged"].all()
@@ -163,7 +165,7 @@ def test_trees_on_boundaries_by_two_routes() -> None:
 def test_all_correct_has_a_closed_form() -> None:
     # All answers to the neutral tool correct and nothing else known: E[(C + (1-C)B)^n], with 1 - (1-C)(1-B) = 1 - u and
     # u of density -log u; its integral is (1 + 1/2 + ... + 1/(n+1)) / (n+1).
-    models = studies.load("weapon-sum").models
+    models = problems.load("weapon-sum").models
     n = 36
     data = np.zeros((1, 12))
     data[0, 4] = n
@@ -174,7 +176,7 @@ def test_all_correct_has_a_closed_form() -> None:
 
 
 def test_swapping_models_flips_the_sign() -> None:
-    models = studies.load("weapon-sum").models
+    models = problems.load("weapon-sum").models
     data = models[0].simulate(2, seed=3).data
     forward = integrate(models, data, route="grid")
     backward = integrate(models[::-1], data, route="grid")

@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 
 from deepbf.cli import app
 from deepbf.cli.observed import read_csv, read_groups, read_json, read_observed
-from deepbf.studies.example import OBSERVED_SEED, example_observed, example_study
+from deepbf.example import counts_example, observed_counts
+from deepbf_studies import problems
 
 STUDY = """
 import deepbf
@@ -148,15 +149,15 @@ def test_a_row_or_a_column_may_hold_a_vector(tmp_path: Path) -> None:
 
 
 def test_the_shipped_observed_counts_are_what_they_say() -> None:
-    simulated = example_study().models[0].simulate(1, seed=OBSERVED_SEED).data[0]
-    np.testing.assert_array_equal(example_observed(), simulated)
+    simulated = problems.load("data-1-i").models[0].simulate(1, seed=2).data[0]
+    np.testing.assert_array_equal(observed_counts(), simulated)
 
 
 def test_demo_prints_the_answer_next_to_the_exact_one(tmp_path: Path) -> None:
     code, output, error = run("demo", "--steps", 2000, "--json", "--out", tmp_path / "demo.deepbf")
     assert code == 0, error
     answer = json.loads(output)
-    exact = float(example_study().exact_log_bf(example_observed()[None])[0])
+    exact = float(counts_example().exact_log_bf(observed_counts()[None])[0])
     assert answer["exact_log_bf"] == pytest.approx(exact)
     assert answer["favours"] == "negative binomial"
     assert abs(answer["log_bf"] - exact) < 4 * answer["error"] + 0.3

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from deepbf.baselines.exact_posterior import ExactPosterior
+from deepbf.criticism import ExactPosterior
 from deepbf.models import Model
-from deepbf.studies import load
+from deepbf_studies.problems import load
 
 
 def exact(study: str, k: int, num_obs: int = 128) -> ExactPosterior:

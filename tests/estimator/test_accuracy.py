@@ -16,7 +16,7 @@ from scipy.special import log_softmax
 
 import deepbf
 from deepbf import BayesFactor, losses
-from deepbf.baselines import normal_mean_log_bf
+from deepbf_studies.problems import normal_mean_log_bf
 from tests import simulators
 from tests.simulators import NORMAL_MEAN, simulate_truth
 

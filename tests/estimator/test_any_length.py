@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import deepbf
-from deepbf import BayesFactor, studies
+from deepbf import BayesFactor
+from deepbf_studies import problems
 
-STUDY = studies.load("ar-ma", num_obs=30)
+STUDY = problems.load("ar-ma", num_obs=30)
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 import deepbf
-from deepbf import BayesFactor, baselines, studies
+from deepbf import BayesFactor, baselines
 from deepbf.cli import app
+from deepbf_studies import problems
 
-STUDY = studies.load("covariate", num_obs=20)
+STUDY = problems.load("covariate", num_obs=20)
 STRUCTURE = STUDY.structure
 
 

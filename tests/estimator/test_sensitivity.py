@@ -9,7 +9,7 @@ import pytest
 
 import deepbf
 from deepbf import BayesFactor
-from deepbf.baselines import normal_mean_log_bf
+from deepbf_studies.problems import normal_mean_log_bf
 from tests.simulators import around_mean, around_zero
 
 mpl.use("Agg")

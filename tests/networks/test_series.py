@@ -12,13 +12,13 @@ from numpy.testing import assert_allclose
 from numpy.typing import NDArray
 
 import deepbf
-from deepbf import studies
 from deepbf._numerics import cross_entropy, log_evidence
 from deepbf.networks import NETWORKS, AbstractNetwork, AbstractPreparation
 from deepbf.networks.ensemble import ensemble_log_odds, init_ensemble
 from deepbf.networks.lags import lagged_sums, partial_autocorrelations
 from deepbf.networks.series import ABSENT
 from deepbf.standardise import LARGEST
+from deepbf_studies import problems
 
 KEY = jax.random.key(3)
 
@@ -140,7 +140,7 @@ def test_partial_autocorrelations_of_an_autoregression_end_with_its_order() -> N
 
 @pytest.mark.slow
 def test_a_short_fit_tells_ar_from_ma() -> None:
-    study = studies.load("ar-ma", num_obs=50)
+    study = problems.load("ar-ma", num_obs=50)
     bf = deepbf.fit(study.models, structure="series", steps=300, seed=1, progress=False)
     tests = [model.simulate(2000, seed=9 + k).data for k, model in enumerate(study.models)]
     excess = [

@@ -7,9 +7,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
 import deepbf
-from deepbf import studies
 from deepbf.networks.size_columns import layout_with_size
 from deepbf.networks.sorted_set import SortedSet, at_even_steps, sorted_features
+from deepbf_studies import problems
 
 NUM_OBS = 5
 
@@ -92,8 +92,8 @@ def test_extremes_stay_finite(counts: bool) -> None:
 
 
 @pytest.fixture(scope="module")
-def waiting_times() -> tuple[deepbf.BayesFactor, studies.Study]:
-    study = studies.load("data-3", num_obs=2)
+def waiting_times() -> tuple[deepbf.BayesFactor, problems.Study]:
+    study = problems.load("data-3", num_obs=2)
     return deepbf.fit(study.models, structure="exchangeable", steps=1500, seed=1, progress=False), study
 
 

@@ -10,8 +10,8 @@ from scipy.special import logsumexp
 
 import deepbf
 from deepbf import BayesFactor, Variants
-from deepbf.baselines import normal_mean_log_bf
 from deepbf.variants.subsets import choose_subsets
+from deepbf_studies.problems import normal_mean_log_bf
 from tests.simulators import ANY_NUMBER
 
 RNG = np.random.default_rng(8)

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 import deepbf
-from deepbf.baselines import normal_mean_log_bf
+from deepbf_studies.problems import normal_mean_log_bf
 from tests import simulators
 from tests.simulators import NORMAL_MEAN, NUM_OBS, Floats
 

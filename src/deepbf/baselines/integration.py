@@ -103,10 +103,10 @@ def integrate(
 
     Examples
     --------
-    >>> from deepbf.studies import load
-    >>> study = load("data-3", num_obs=4)
-    >>> result = integrate(study.models, [[0.1, 0.5, 0.2, 0.3]], bounds=[(0, np.inf), None])
-    >>> bool(abs(result.log_bf - study.exact_log_bf([[0.1, 0.5, 0.2, 0.3]]))[0] < 1e-8)
+    >>> from deepbf.example import counts_example
+    >>> example = counts_example(num_obs=4)
+    >>> result = integrate(example.models, [[0, 2, 1, 5]])
+    >>> bool(abs(result.log_bf - example.exact_log_bf([[0, 2, 1, 5]]))[0] < 1e-8)
     True
     """
     model_set = ModelSet.of(models)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
 from typing import Any
 
 import typer
@@ -14,7 +15,6 @@ from deepbf.cli.demo import demo
 from deepbf.cli.design import design
 from deepbf.cli.evaluate import evaluate
 from deepbf.cli.fit import fit
-from deepbf.cli.reproduce import reproduce
 from deepbf.cli.sensitivity import sensitivity
 from deepbf.models import SimulationError
 
@@ -49,7 +49,28 @@ app.command()(evaluate)
 app.command()(design)
 app.command()(criticise)
 app.command()(sensitivity)
-app.command()(reproduce)
+
+
+# Commands that other packages add. `reproduce` is known by name, so that whoever lacks its package is told.
+COMMANDS = "deepbf.commands"
+
+
+def needs_studies(
+    names: list[str] | None = typer.Argument(None, metavar="NAME...", help="Figures and tables by name, or `all`."),
+) -> None:
+    """Recompute the paper's figures and tables (needs the package deepbf-studies)."""
+    raise RuntimeError(
+        "deepbf reproduce is part of the package deepbf-studies, which is not installed. "
+        "In a clone of the repository: pip install ./studies"
+    )
+
+
+added = {entry.name: entry for entry in entry_points(group=COMMANDS)}
+app.command("reproduce", context_settings={"ignore_unknown_options": "reproduce" not in added})(
+    added.pop("reproduce").load() if "reproduce" in added else needs_studies
+)
+for name, entry in sorted(added.items()):
+    app.command(name)(entry.load())
 
 
 def print_version(wanted: bool) -> None:

@@ -21,10 +21,10 @@ def demo(
     negative binomial model. This comparison has an exact Bayes factor, so you can see how close the estimate comes.
     """
     import deepbf
-    from deepbf.studies.example import example_observed, example_study
+    from deepbf.example import counts_example, observed_counts
 
-    study = example_study()
-    observed = example_observed()
+    study = counts_example()
+    observed = observed_counts()
     if not as_json:
         typer.echo(f"{study.title}\n{len(observed)} observed counts: {_shorten(observed.astype(int).tolist())}")
         length = f"{seconds:g} s" if steps is None else f"{steps:,} steps"

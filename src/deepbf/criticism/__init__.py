@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from deepbf.criticism.check_result import PredictiveCheck, StatisticCheck
     from deepbf.criticism.checking import predictive_check
     from deepbf.criticism.criticising import Criticism, ModelCriticism, criticise
+    from deepbf.criticism.exact_posterior import ExactPosterior
     from deepbf.criticism.left_out import LeaveOneOut, leave_one_out
     from deepbf.criticism.posterior_fitting import PartialPosteriorError, fit_posterior
     from deepbf.criticism.posterior_sampler import PosteriorSampler
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Criticism",
+    "ExactPosterior",
     "LeaveOneOut",
     "ModelCriticism",
     "PartialPosteriorError",
@@ -36,6 +38,7 @@ __all__ = [
 
 _HOMES = {
     "Criticism": "criticising",
+    "ExactPosterior": "exact_posterior",
     "LeaveOneOut": "left_out",
     "ModelCriticism": "criticising",
     "PartialPosteriorError": "posterior_fitting",

@@ -45,10 +45,14 @@ def predictive_check(
 
     Examples
     --------
-    >>> from deepbf import studies
-    >>> negbin, poisson = studies.load("data-1-i").exact_posteriors
-    >>> counts = negbin.model.simulate(1, seed=11).data[0]
-    >>> check = predictive_check(poisson, counts, {"variance": lambda data: data.var(axis=1), "mean": "mean"})
+    >>> from deepbf.criticism import ExactPosterior
+    >>> from deepbf.example import counts_example
+    >>> negbin, poisson = counts_example().models
+    >>> counts = negbin.simulate(1, seed=11).data[0]
+    >>> def draw_rate(rng, counts, num_draws, left_out):
+    ...     return rng.gamma(4 + counts.sum(), 1 / (4 + len(counts)), (1, num_draws))
+    >>> check = predictive_check(ExactPosterior(poisson, draw_rate), counts,
+    ...                          {"variance": lambda data: data.var(axis=1), "mean": "mean"})
     >>> check["variance"].verdict, check["mean"].verdict
     ('too large', 'as predicted')
     """

@@ -64,12 +64,17 @@ def z_values(
 
     Examples
     --------
-    >>> from deepbf import studies
-    >>> negbin, poisson = studies.load("data-1-i").exact_posteriors
-    >>> counts = negbin.model.simulate(1, seed=11).data[0]
-    >>> print(z_values(poisson, counts, num_replicates=500).verdict)
+    >>> from deepbf.criticism import ExactPosterior
+    >>> from deepbf.example import counts_example
+    >>> negbin, poisson = counts_example().models
+    >>> counts = negbin.simulate(1, seed=11).data[0]
+    >>> def draw_rate(rng, counts, num_draws, left_out):
+    ...     return rng.gamma(4 + counts.sum(), 1 / (4 + len(counts)), (1, num_draws))
+    >>> print(z_values(ExactPosterior(poisson, draw_rate), counts, num_replicates=500).verdict)
     predictions of Poisson are told from the observed data: it does not fit them
-    >>> z_values(negbin, counts, num_replicates=500).covers_half
+    >>> def draw_prob(rng, counts, num_draws, left_out):
+    ...     return rng.beta(2 + len(counts), 2 + counts.sum(), (1, num_draws))
+    >>> z_values(ExactPosterior(negbin, draw_prob), counts, num_replicates=500).covers_half
     True
     """
     sampler = check_source(sampler)

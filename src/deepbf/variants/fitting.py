@@ -47,9 +47,10 @@ def fit_variants(
     Examples
     --------
     >>> import deepbf
-    >>> study = deepbf.studies.load("data-3", num_obs=8)
-    >>> variants = deepbf.fit_variants(study.models, 8, 2, steps=50, ensemble=2, progress=False)
-    >>> variants.geometric(study.models[0].simulate(1, seed=1).data, num_training=2).num_possible
+    >>> from deepbf.example import counts_example
+    >>> models = counts_example(num_obs=8).models
+    >>> variants = deepbf.fit_variants(models, 8, 2, steps=50, ensemble=2, progress=False)
+    >>> variants.geometric(models[0].simulate(1, seed=1).data, num_training=2).num_possible
     28
     """
     num_obs = _checks.check_count("num_obs", num_obs, least=2)

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deepbf.baselines import normal_mean_log_bf
 from deepbf.baselines.abc import abc_forest, abc_logistic
 from deepbf.baselines.abc.half_sampling import error_from_halves, split_in_halves
 from deepbf.baselines.abc.logistic import epanechnikov
+from deepbf_studies.problems import normal_mean_log_bf
 from tests.baselines.abc import problems
 
 FOREST: dict[str, Any] = {"num_simulations": 3_000, "num_trees": 50, "num_splits": 2}

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import deepbf
-from deepbf.baselines import integrate, normal_mean_log_bf
+from deepbf.baselines import integrate
 from deepbf.baselines.bridge_sampling import bridge, bridge_evidence, warp_bridge
 from deepbf.baselines.bridge_sampling.iteration import solve_bridge
 from deepbf.baselines.result import BaselineResult
+from deepbf_studies.problems import normal_mean_log_bf
 
 Floats = NDArray[np.float64]
 Method = Callable[..., BaselineResult]

@@ -75,9 +75,9 @@ def abc_ranked(
 
     Examples
     --------
-    >>> import deepbf
-    >>> study = deepbf.studies.load("data-3", num_obs=2)
-    >>> result = abc_ranked(study.models, [0.1, 0.2], num_simulations=20_000, num_strata=20, num_kept=100)
+    >>> from deepbf.example import counts_example
+    >>> models = counts_example(num_obs=2).models
+    >>> result = abc_ranked(models, [0, 2], num_simulations=20_000, num_strata=20, num_kept=100)
     >>> int(result.diagnostics["accepted"].sum())
     100
     """

@@ -1,0 +1,210 @@
+"""Figures 1, S10, S11 and S18: the log Bayes factor of two observations, exact and estimated, over a plane of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from deepbf.evaluation.labels import EXACT
+from deepbf.plots import HeatMapRow, heat_map_grid
+from deepbf_studies.paper.criticism_cases import OUTLIERS
+from deepbf_studies.paper.map_errors import (
+    ABOUT_THE_TABLE,
+    as_numbers,
+    error_table,
+    has_no_log,
+    map_errors,
+    odds_in_single_precision,
+    shown_in,
+)
+from deepbf_studies.paper.methods import ABC, DEEPSET2, FNN, OURS
+from deepbf_studies.paper.prose import paragraph
+from deepbf_studies.paper.step import Step
+from deepbf_studies.paper.target import Drawing, Results, Target
+from deepbf_studies.paper.toy_answers import (
+    BOTH,
+    COUNTS,
+    NARROW,
+    SCALES,
+    STUDIES,
+    TITLES,
+    WIDE,
+    abc_step,
+    exact_step,
+    network_step,
+)
+
+RED, YELLOW = "#E3120B", "#FFE119"
+STAR_WORDS = {RED: "outlier", YELLOW: "inlier: a simulated data set of either model"}
+# Of the paper's 30,000 data sets, in its own wider ranges, whose ends it does not say.
+PAPER_SHARE_OUTSIDE = {"data-1-ii": 0.0442, "data-2": 0.0008, "data-3": 0.0037}
+# Counts are shifted at random by up to this much, so that equal ones are seen side by side.
+JITTER = 0.4
+JITTER_SEED = 5
+
+
+def plan(scale: str, *, methods: Sequence[str]) -> dict[tuple[str, str], Step]:
+    """Return the exact answers and those of the methods, for each study."""
+    settings = SCALES[scale]
+    steps = {}
+    for study in STUDIES:
+        steps[study, EXACT] = exact_step(study, settings)
+        for method in methods:
+            steps[study, method] = abc_step(study, settings) if method == ABC else network_step(study, settings, method)
+    return steps
+
+
+def draw_maps(results: Results, *, methods: Sequence[str]) -> Drawing:
+    """Return the maps over the narrow planes, with stars, and the table of errors."""
+    rows = {}
+    for study in STUDIES:
+        exact = results[study, EXACT]
+        outlier = np.full((1, 2), OUTLIERS[study])
+        stars = {RED: outlier, YELLOW: typical_pairs(exact)}
+        rows[TITLES[study]] = map_row({name: results[study, name] for name in (EXACT, *methods)}, NARROW, stars=stars)
+    text, numbers = tables(results, methods)
+    return Drawing(text, {"": heat_map_grid(rows, star_words=STAR_WORDS)}, numbers)
+
+
+def draw_samples(results: Results, *, methods: Sequence[str]) -> Drawing:
+    """Return the maps over the wide planes with simulated data sets on them, and what lies outside."""
+    rows = {}
+    for study in STUDIES:
+        by_name = {name: results[study, name] for name in (EXACT, *methods)}
+        rows[TITLES[study]] = map_row(by_name, WIDE, points=scattered(results[study, EXACT], study in COUNTS))
+    shares = {study: shares_of(results, study, methods) for study in STUDIES}
+    text, numbers = tables(results, methods)
+    sentences = "\n".join(_sentences(study, shares[study], methods) for study in STUDIES)
+    figures = {"": heat_map_grid(rows)}
+    return Drawing(f"{sentences}\n\n{text}", figures, {"errors": numbers, "wide plane": shares})
+
+
+def map_row(by_name: dict[str, xr.Dataset], plane: str, **marks: Any) -> HeatMapRow:
+    """Return one row of maps, the exact one first."""
+    values = np.asarray(by_name[EXACT][f"{plane}_first"])
+    log_bf = {name: np.asarray(answers[plane].sel(part=BOTH)) for name, answers in by_name.items()}
+    return HeatMapRow(values, values, log_bf, names_of(by_name[EXACT]), **marks)
+
+
+def names_of(exact: xr.Dataset) -> tuple[str, str]:
+    """Return the names of the two models."""
+    first, second = (str(name) for name in exact["model"].values)
+    return first, second
+
+
+def typical_pairs(exact: xr.Dataset) -> NDArray[np.float64]:
+    """Return one data set of each model that the narrow plane shows, the first that was simulated."""
+    data, inside = np.asarray(exact["data"]), shown_in(exact, NARROW)
+    half = len(data) // 2
+    return np.stack([data[:half][inside[:half]][0], data[half:][inside[half:]][0]])
+
+
+def scattered(exact: xr.Dataset, are_counts: bool) -> NDArray[np.float64]:
+    """Return the data sets as points, counts with slight noise."""
+    data = np.asarray(exact["data"])
+    if not are_counts:
+        return data
+    return data + np.random.default_rng(JITTER_SEED).uniform(-JITTER, JITTER, data.shape)
+
+
+def tables(results: Results, methods: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """Return a table of errors for each study, and the same as numbers."""
+    blocks, numbers = [], {}
+    for study in STUDIES:
+        exact = results[study, EXACT]
+        inside = shown_in(exact, WIDE)
+        truth, rows = exact.sel(part=BOTH), {}
+        for method in methods:
+            answers = results[study, method]
+            seconds = float(answers.attrs["training_seconds"])
+            rows[method] = map_errors(answers.sel(part=BOTH), truth, inside), seconds
+        first, second = names_of(exact)
+        blocks.append(f"{TITLES[study]}, n = 2: {first} over {second}\n{error_table(rows)}")
+        numbers[study] = {name: {**as_numbers(found), "seconds": spent} for name, (found, spent) in rows.items()}
+    return "\n\n".join([*blocks, ABOUT_THE_TABLE]), numbers
+
+
+def shares_of(results: Results, study: str, methods: Sequence[str]) -> dict[str, Any]:
+    """Return what the wide plane leaves out, and what is not finite on it."""
+    exact = results[study, EXACT]
+    outside = ~shown_in(exact, WIDE)
+    half = len(outside) // 2
+    values = np.asarray(exact[f"{WIDE}_first"])
+    planes = {method: np.asarray(results[study, method][WIDE].sel(part=BOTH)) for method in methods}
+    truth = np.asarray(exact[WIDE].sel(part=BOTH))
+    return {
+        "ends": [float(values[0]), float(values[-1])],
+        "num_datasets": len(outside),
+        "share_outside": float(outside.mean()),
+        "share_outside_by_model": dict(
+            zip(names_of(exact), [float(outside[:half].mean()), float(outside[half:].mean())], strict=True)
+        ),
+        "num_not_finite": {method: int((~np.isfinite(plane)).sum()) for method, plane in planes.items()},
+        "largest_error": {method: float(np.abs(plane - truth).max()) for method, plane in planes.items()},
+        "share_white_if_probabilities": {
+            method: float(has_no_log(odds_in_single_precision(plane)).mean()) for method, plane in planes.items()
+        },
+    }
+
+
+def _sentences(study: str, found: dict[str, Any], methods: Sequence[str]) -> str:
+    low, high = found["ends"]
+    by_model = ", ".join(f"{share:.2%} of {name}" for name, share in found["share_outside_by_model"].items())
+    lines = [
+        paragraph(
+            f"{TITLES[study]}: of {found['num_datasets']:,} simulated data sets, {found['share_outside']:.2%} lie",
+            f"outside {low:g} to {high:g} ({by_model}); in the paper's figure, whose ends are not stated,",
+            f"{PAPER_SHARE_OUTSIDE[study]:.2%}.",
+        )
+    ]
+    for method in methods:
+        lines.append(
+            paragraph(
+                f"{method}: {found['num_not_finite'][method]} log Bayes factors on the plane are nan or infinite, the "
+                f"largest error is {found['largest_error'][method]:.3g}. Formed as D / (1 - D) in single precision, "
+                f"{found['share_white_if_probabilities'][method]:.1%} of the plane would be white.",
+                indent=2,
+            )
+        )
+    return "\n".join(lines)
+
+
+def _target(name: str, title: str, paper: str, draw: Any, methods: Sequence[str]) -> Target:
+    return Target(name, title, paper, partial(plan, methods=methods), partial(draw, methods=methods))
+
+
+TARGETS = (
+    _target(
+        "figure-1",
+        "Log Bayes factors of two observations: exact, DeepBF-FNN, ABC and deepbf",
+        "Figure 1",
+        draw_maps,
+        (FNN, ABC, OURS),
+    ),
+    _target(
+        "figure-s10",
+        "Log Bayes factors of two observations: exact, the paper's DeepSet and deepbf",
+        "Figure S10",
+        draw_maps,
+        (DEEPSET2, OURS),
+    ),
+    _target(
+        "figure-s11",
+        "30,000 data sets of two observations on wider maps: exact, the paper's DeepSet and deepbf",
+        "Figure S11",
+        draw_samples,
+        (DEEPSET2, OURS),
+    ),
+    _target(
+        "figure-s18",
+        "30,000 data sets of two observations on wider maps: exact, DeepBF-FNN and deepbf",
+        "Figure S18",
+        draw_samples,
+        (FNN, OURS),
+    ),
+)

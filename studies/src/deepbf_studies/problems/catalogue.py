@@ -1,0 +1,68 @@
+"""The list of ready-made studies, and the one way to load any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from deepbf import _checks
+from deepbf_studies.problems import covariate, five_counts, influenza, linear_series, random_effects, toy, weapon
+from deepbf_studies.problems.study import Study
+
+# The largest sample of the paper's figures.
+_TOY_NUM_OBS = 128
+_SERIES_LENGTH = 100
+
+
+class _Entry(NamedTuple):
+    """How to build a study, from its name and its number of observations, and how many it has by default."""
+
+    build: Callable[[str, int], Study]
+    num_obs: int
+
+
+_ENTRIES: dict[str, _Entry] = {
+    "data-1-i": _Entry(partial(toy.counts_study, label="Data 1 (i)", beta=(2.0, 2.0), gamma=(4.0, 4.0)), _TOY_NUM_OBS),
+    "data-1-ii": _Entry(
+        partial(toy.counts_study, label="Data 1 (ii)", beta=(1.0, 1.0), gamma=(1.0, 1.0)), _TOY_NUM_OBS
+    ),
+    "data-2": _Entry(toy.mixture_study, _TOY_NUM_OBS),
+    "data-3": _Entry(toy.waiting_times_study, _TOY_NUM_OBS),
+    "weapon-sum": _Entry(weapon.weapon_sum_study, weapon.NUM_PEOPLE),
+    "weapon-full": _Entry(weapon.weapon_full_study, weapon.NUM_PEOPLE),
+    "random-effects": _Entry(random_effects.random_effects_study, random_effects.NUM_GROUPS),
+    "ar-ma": _Entry(linear_series.ar_ma_study, _SERIES_LENGTH),
+    "covariate": _Entry(covariate.covariate_study, covariate.NUM_TRIALS),
+    "five-counts": _Entry(five_counts.five_counts_study, five_counts.NUM_OBS),
+    "influenza": _Entry(influenza.influenza_study, influenza.NUM_DAYS),
+}
+
+
+def names() -> tuple[str, ...]:
+    """Return the names that `load` knows."""
+    return tuple(_ENTRIES)
+
+
+def load(name: str, *, num_obs: int | None = None) -> Study:
+    """Return the study called `name`, with data sets of `num_obs` observations.
+
+    By default the paper's number: 128 for the toy studies, 42 for the weapon studies, whose observations are people. A
+    data set of "weapon-sum" has twelve numbers however many people they sum over. Five are not in the paper: of
+    "random-effects", `num_obs` is the number of groups, 20 by default; of "ar-ma", points in time, 100 by default; of
+    "covariate", whose data are dicts of arrays, trials, 40 by default; of "five-counts", which has five models, counts,
+    50 by default; of "influenza", which has real data, `observed`, but no exact answer, days, 14 by default.
+
+    Everything in a study pickles, so its models can be simulated by a pool of processes.
+
+    Examples
+    --------
+    >>> study = load("data-3", num_obs=4)
+    >>> [model.name for model in study.models]
+    ['exponential, unknown rate', 'exponential, rate 3']
+    >>> study.exact_log_bf(study.models[0].simulate(5, seed=1).data).shape
+    (5,)
+    """
+    name = _checks.check_choice("name", name, names())
+    entry = _ENTRIES[name]
+    return entry.build(name, entry.num_obs if num_obs is None else _checks.check_count("num_obs", num_obs))

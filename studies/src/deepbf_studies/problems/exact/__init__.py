@@ -1,0 +1,1 @@
+"""Exact answers to the problems: closed forms, enumeration and quadrature."""
