@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.testing import assert_allclose
 
-from deepbf.networks.count_logs import CountLogs, step_of
-from deepbf.networks.preparation import CountedVector
+from deepbf.networks.features import CountLogs, step_of
+from deepbf.networks.vector import CountedVector
 from deepbf.standardise import LARGEST
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.testing import assert_array_equal
 
 from deepbf.networks import NETWORKS, AbstractNetwork, InputLayout, linked
-from deepbf.networks.registry import NetworkKind
+from deepbf.networks.base import NetworkKind
 
 
 class Shifted(AbstractNetwork):

@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
-from deepbf.networks.multiscale import MOST_PER_MODEL, MultiScale
+from deepbf.networks.features import MOST_PER_MODEL, MultiScale
 
 
 def correlated(spread: float, num_columns: int = 4, num_rows: int = 600) -> NDArray[np.float32]:

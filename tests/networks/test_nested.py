@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 from numpy.typing import NDArray
 
-from deepbf.networks.nested_summary import NestedSummary
+from deepbf.networks.nested import NestedSummary
 from deepbf.standardise import LARGEST
 from tests.untrained import untrained
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from deepbf.networks import AbstractPreparation
 from deepbf.networks.histogram import MOST_RAMPS, choose_knots
-from deepbf.networks.preparation import (
+from deepbf.networks.sets import SetSummary
+from deepbf.networks.vector import (
     WIDEST_DECORRELATED,
     CountedVector,
     ScaledVector,
@@ -20,7 +21,6 @@ from deepbf.networks.preparation import (
     prepare_plain_vector,
     prepare_vector,
 )
-from deepbf.networks.set_summary import SetSummary
 from deepbf.standardise import LARGEST
 from tests.untrained import pilot_data
 

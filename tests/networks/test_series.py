@@ -15,8 +15,8 @@ import deepbf
 from deepbf._numerics import cross_entropy, log_evidence
 from deepbf.networks import NETWORKS, AbstractNetwork, AbstractPreparation
 from deepbf.networks.ensemble import ensemble_log_odds, init_ensemble
-from deepbf.networks.lags import lagged_sums, partial_autocorrelations
 from deepbf.networks.series import ABSENT
+from deepbf.networks.series_features import lagged_sums, partial_autocorrelations
 from deepbf.standardise import LARGEST
 from deepbf_studies import problems
 

@@ -7,8 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
 import deepbf
-from deepbf.networks.size_columns import layout_with_size
-from deepbf.networks.sorted_set import SortedSet, at_even_steps, sorted_features
+from deepbf.networks.sets import SortedSet, at_even_steps, layout_with_size, sorted_features
 from deepbf_studies import problems
 
 NUM_OBS = 5

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from deepbf._mixed import MixedForm
 from deepbf.criticism.joint_model import PARAMETERS
 from deepbf.networks import Structure, check_network, network_kind
-from deepbf.networks.base import AbstractNetwork, AbstractPreparation, InputLayout
-from deepbf.networks.preparation import FitPreparation
+from deepbf.networks.base import AbstractNetwork, AbstractPreparation, FitPreparation, InputLayout
 
 # In interquartile ranges: no normal sample of a pilot's size reaches as far, a Cauchy sample goes far beyond.
 FARTHEST_STRAIGHT = 12.0

@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from deepbf.estimator.bayes_factor import FEW_DATASETS, MANY_DATASETS, BayesFactor
 from deepbf.networks.ensemble import compile_evaluation, ensemble_log_odds, in_batches
-from deepbf.networks.set_summary import SetSummary
-from deepbf.networks.sorted_set import SortedSet
+from deepbf.networks.sets import SetSummary, SortedSet
 
 
 def fractional_log_odds(estimator: BayesFactor, data: NDArray[np.generic], fraction: float) -> NDArray[np.float32]:

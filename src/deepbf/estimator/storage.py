@@ -37,18 +37,15 @@ from deepbf.networks import (
     linked,
     network_kind,
 )
-from deepbf.networks.count_logs import CountLogs
 from deepbf.networks.ensemble import blank_ensemble
-from deepbf.networks.group_summary import GroupSummary
+from deepbf.networks.features import CountLogs, MultiScale
 from deepbf.networks.histogram import SoftHistogram
 from deepbf.networks.mixed import MixedSummary
-from deepbf.networks.multiscale import MultiScale
-from deepbf.networks.nested_summary import NestedSummary
-from deepbf.networks.preparation import CountedVector, ScaledVector, SquashedSet, SquashedVector
-from deepbf.networks.series_summary import SeriesFeatures, SeriesSummary
+from deepbf.networks.nested import GroupSummary, NestedSummary
+from deepbf.networks.series import SeriesFeatures, SeriesSummary
 from deepbf.networks.set_attention import SummaryAndObservations
-from deepbf.networks.set_summary import SetSummary
-from deepbf.networks.sorted_set import SortedSet
+from deepbf.networks.sets import SetSummary, SortedSet
+from deepbf.networks.vector import CountedVector, ScaledVector, SquashedSet, SquashedVector
 from deepbf.standardise import Standardiser
 from deepbf.training import TrainedEnsemble, TrainingRecord
 from deepbf.training.typicality import Typicality, columns_of

@@ -1,7 +1,6 @@
 """Networks: from prepared data sets to log odds, for vectors, sets and series."""
 
-from deepbf.networks.base import AbstractNetwork, AbstractPreparation, InputLayout
-from deepbf.networks.link import linked
+from deepbf.networks.base import AbstractNetwork, AbstractPreparation, InputLayout, linked
 from deepbf.networks.registry import (
     NETWORKS,
     OBSERVATION_AXES,

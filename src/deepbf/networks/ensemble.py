@@ -13,8 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from deepbf.networks.base import AbstractNetwork, InputLayout
-from deepbf.networks.registry import NetworkKind
+from deepbf.networks.base import AbstractNetwork, InputLayout, NetworkKind
 
 
 def init_ensemble(

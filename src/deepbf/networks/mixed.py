@@ -9,9 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from deepbf.networks.base import AbstractPreparation, InputLayout
-from deepbf.networks.head import Head, HeadAlone
-from deepbf.networks.preparation import FitPreparation, Pilot
+from deepbf.networks.base import AbstractPreparation, FitPreparation, Head, HeadAlone, InputLayout, Pilot
 
 HEAD_WIDTH = 64
 # More than for one array: what one part says often depends on another.

@@ -2,43 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import partial
 
 from deepbf import _checks
 from deepbf._mixed import MixedForm
-from deepbf.networks.base import AbstractNetwork
+from deepbf.networks.base import NetworkKind
 from deepbf.networks.mixed import MixedHead, MixedSummary
-from deepbf.networks.nested_summary import NestedSummary
-from deepbf.networks.preparation import (
-    FitPreparation,
+from deepbf.networks.nested import NestedSummary
+from deepbf.networks.series import ConvSeries, SeriesSummary, SummarySeries
+from deepbf.networks.set_attention import SetAttention, SummaryAndObservations
+from deepbf.networks.sets import DeepSet, DeepSet2, SetSummary, SortedSet
+from deepbf.networks.vector import (
+    BNN,
+    FNN,
+    GatedMLP,
+    ScaledMLP,
     SquashedSet,
     SquashedVector,
     prepare_plain_vector,
     prepare_vector,
 )
-from deepbf.networks.series import ConvSeries, SummarySeries
-from deepbf.networks.series_summary import SeriesSummary
-from deepbf.networks.set_attention import SetAttention, SummaryAndObservations
-from deepbf.networks.set_summary import SetSummary
-from deepbf.networks.sets import DeepSet, DeepSet2
-from deepbf.networks.sorted_set import SortedSet
-from deepbf.networks.vector import BNN, FNN, GatedMLP, ScaledMLP
-
-
-@dataclass(frozen=True)
-class NetworkKind:
-    """How inputs are prepared, how a network starts and how fast it may learn, for one named architecture.
-
-    `any_num_obs`: whether data sets may differ in the number of their observations.
-    """
-
-    fit_preparation: FitPreparation
-    init: Callable[..., AbstractNetwork]
-    peak_rate: float
-    any_num_obs: bool = False
-
 
 # One structure for data that are one array; one by name where they are several.
 Structure = str | dict[str, str]

@@ -15,10 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from deepbf.networks.base import AbstractNetwork, AbstractPreparation, InputLayout
-from deepbf.networks.head import Head
-from deepbf.networks.set_summary import SetSummary
-from deepbf.networks.squash import squash
+from deepbf.networks.base import AbstractNetwork, AbstractPreparation, Head, InputLayout, squash
+from deepbf.networks.sets import SetSummary
 
 # Small, for every observation goes through them in every training step.
 WIDTH = 16

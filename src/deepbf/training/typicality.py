@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepbf.networks import InputLayout
-from deepbf.networks.multiscale import whitening
+from deepbf.networks.features import whitening
 
 # Data sets a model to learn the usual spread from; nearest neighbours and local densities among as many were no better
 # at telling strange data, and often worse (Data 1 to 3, n = 128).
