@@ -21,8 +21,7 @@ import numpy as np
 from deepbf import losses
 from deepbf.networks import NETWORKS
 from deepbf.networks.ensemble import init_ensemble
-from deepbf.training.goal import classifying
-from deepbf.training.optimise import FlatNetworks, init_state, make_block
+from deepbf.training.optimise import FlatNetworks, classifying, init_state, make_block
 
 LENGTHS = (16, 64, 256, 1024, 4096)
 CASES = (

@@ -11,8 +11,8 @@ from numpy.testing import assert_array_equal
 from scipy import stats
 
 import deepbf
-from deepbf import fitting
-from deepbf.fitting import check_budget
+from deepbf.estimator import fitting
+from deepbf.estimator.fitting import check_budget
 from deepbf.training import Budget
 from tests.simulators import FREE_MEAN, NORMAL_MEAN, WITH_DICT, ZERO_MEAN
 

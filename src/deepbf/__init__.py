@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from deepbf.answer import Answer
     from deepbf.criticism import PosteriorSampler, criticise, fit_posterior
     from deepbf.estimator import BayesFactor, load
+    from deepbf.estimator.fitting import fit
     from deepbf.evaluating import evaluate
     from deepbf.evaluation import Evaluation
-    from deepbf.fitting import fit
     from deepbf.models import Model, ModelSet, SimulationError, Simulations
     from deepbf.variants import TailoredAnswer, VariantBayesFactor, Variants, fit_tailored, fit_variants
 
@@ -63,7 +63,7 @@ _HOMES = {
     "Variants": "variants",
     "evaluate": "evaluating",
     "evaluation": "evaluation",
-    "fit": "fitting",
+    "fit": "estimator",
     "fit_posterior": "criticism",
     "fit_tailored": "variants",
     "fit_variants": "variants",

@@ -7,10 +7,28 @@ from __future__ import annotations
 
 import difflib
 import numbers
+import sys
+import warnings
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+
+_PACKAGE = str(Path(__file__).parent)
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn about the user's own line: the innermost one on the way here that is not deepbf's.
+
+    A fixed `stacklevel` would point into deepbf as soon as a function more stands between the two.
+    """
+    level = 1
+    frame = sys._getframe()
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def check_choice(argument: str, value: object, valid: Iterable[str]) -> str:

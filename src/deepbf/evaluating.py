@@ -17,7 +17,7 @@ from deepbf.evaluation.arguments import check_names
 from deepbf.evaluation.labels import EXACT
 from deepbf.evaluation.measuring import as_attribute
 from deepbf.models import Model, ModelSet
-from deepbf.models.simulated_data import masked_where_absent
+from deepbf.models.model import masked_where_absent
 from deepbf.simulation import CHUNK_SIZE, NumObsRange, SimulationStream
 
 # Mixed into the seed, so that a fit and an evaluation given the same one never see the same simulations.

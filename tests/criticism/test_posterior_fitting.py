@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import deepbf
 from deepbf.criticism import PartialPosteriorError
-from deepbf.training.progress import ProgressBar
+from deepbf.training.console import ProgressBar
 from tests.criticism.models import NORMAL, QUICK, normal_data, normal_posterior, normal_prior
 
 

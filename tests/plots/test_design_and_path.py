@@ -6,7 +6,7 @@ from matplotlib import pyplot
 from matplotlib.axes import Axes
 
 from deepbf import plots
-from deepbf.estimator.path import LogBfPath
+from deepbf.estimator.curves import LogBfPath
 from deepbf.evaluation import Design, design_from
 
 RNG = np.random.default_rng(2)

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from deepbf.training import clock as clock_module
-from deepbf.training.clock import BLOCK_SECONDS, CHECK_SHARE, Clock
+from deepbf.training.budget import BLOCK_SECONDS, CHECK_SHARE, Clock
 
 
 class FakeTime:

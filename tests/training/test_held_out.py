@@ -9,7 +9,7 @@ from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
 from deepbf.simulation import CHUNK_SIZE
-from deepbf.training.held_out import MOST_DATASETS, ONE_IN, HeldOut
+from deepbf.training.intake import MOST_DATASETS, ONE_IN, HeldOut
 
 
 def split_numbers(num_rows: int, chunks_per_task: Sequence[int]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

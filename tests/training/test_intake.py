@@ -8,10 +8,8 @@ from numpy.typing import NDArray
 
 from deepbf.networks import AbstractPreparation, InputLayout
 from deepbf.simulation import CHUNK_SIZE
-from deepbf.training.held_out import ONE_IN
-from deepbf.training.intake import FEWEST_PREPARED, PREPARE_ROWS, Intake, prepared_at_once
+from deepbf.training.intake import FEWEST_PREPARED, KEPT_SHARE, ONE_IN, PREPARE_ROWS, Intake, Thinning, prepared_at_once
 from deepbf.training.pool import Pool
-from deepbf.training.thinning import KEPT_SHARE, Thinning
 
 NUM_CHUNKS = 32
 

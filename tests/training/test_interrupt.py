@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deepbf.training.interrupt import StopOnInterrupt
+from deepbf.training.console import StopOnInterrupt
 
 
 class InterruptedTestError(Exception):

@@ -10,9 +10,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from deepbf.losses import cross_entropy
 from deepbf.networks import NETWORKS, InputLayout
 from deepbf.networks.ensemble import init_ensemble
-from deepbf.training.goal import classifying
-from deepbf.training.muon import ORTHOGONAL_RATE, matrix_axes, muon_of
-from deepbf.training.optimise import ADAM, FlatNetworks, init_state, make_block
+from deepbf.training.optimise import (
+    ADAM,
+    ORTHOGONAL_RATE,
+    FlatNetworks,
+    classifying,
+    init_state,
+    make_block,
+    matrix_axes,
+    muon_of,
+)
 
 LAYOUT = InputLayout(num_linear=3, num_summary=9)
 

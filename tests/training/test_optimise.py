@@ -14,8 +14,7 @@ from scipy import integrate, stats
 from deepbf.losses import cross_entropy
 from deepbf.networks import NETWORKS, InputLayout
 from deepbf.networks.ensemble import ensemble_log_odds, init_ensemble
-from deepbf.training.goal import classifying
-from deepbf.training.optimise import LARGEST_GRADIENT, FlatNetworks, TrainingState, init_state, make_block
+from deepbf.training.optimise import LARGEST_GRADIENT, FlatNetworks, TrainingState, classifying, init_state, make_block
 
 NUM_STEPS = 12
 NUM_MEMBERS = 2

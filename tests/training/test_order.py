@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from deepbf.training.order import centred_ranks, comes_in_any_order, order_statistic, order_tail_area
+from deepbf.support import centred_ranks, comes_in_any_order, order_statistic, order_tail_area
 
 
 def correlated(rng: np.random.Generator, size: int, num_obs: int, correlation: float) -> Any:

@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 
 from deepbf import Model, ModelSet, SimulationError
 from deepbf.simulation import CHUNK_SIZE, chunk_seed
-from deepbf.training.interrupt import StopOnInterrupt
+from deepbf.training.console import StopOnInterrupt
 from deepbf.training.pilot import PILOT_DATASETS, run_pilot
 from tests.simulators import NORMAL_MEAN, ZERO_MEAN, ChangesShapeFromChunk, FailsFromChunk
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from deepbf.training.progress import ProgressBar
+from deepbf.training.console import ProgressBar
 
 
 @pytest.mark.parametrize("wanted", [True, False])

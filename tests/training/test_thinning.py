@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
-from deepbf.training.thinning import EVEN_SHARE, KEPT_SHARE, Thinning, slope_for, with_weights
+from deepbf.training.intake import EVEN_SHARE, KEPT_SHARE, Thinning, slope_for, with_weights
 
 SLOPE = 6.0
 

@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
 import deepbf
-from deepbf.fitting import PartialFitError
+from deepbf.estimator.fitting import PartialFitError
 from deepbf.simulation import CHUNK_SIZE
 from deepbf.training import trainer
 from deepbf.training.budget import fitting_batch_size
@@ -87,7 +87,7 @@ def test_the_size_of_tasks_gives_the_same_bits(by_steps: deepbf.BayesFactor, mon
 
 def test_the_size_of_tasks_gives_the_same_bits_when_enough_is_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
     # With less to hold out, it is full after a few steps already: from then on every chunk is trained on.
-    monkeypatch.setattr("deepbf.training.held_out.MOST_DATASETS", 5 * CHUNK_SIZE)
+    monkeypatch.setattr("deepbf.training.intake.MOST_DATASETS", 5 * CHUNK_SIZE)
     outcomes = []
     for task_seconds in (0.0, 1e9):
         monkeypatch.setattr(trainer, "TASK_SECONDS", task_seconds)

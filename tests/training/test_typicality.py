@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from deepbf.networks import InputLayout
-from deepbf.training.typicality import MOST_COLUMNS, Typicality, columns_of
+from deepbf.support import MOST_COLUMNS, Typicality, columns_of
 
 LAYOUT = InputLayout(num_linear=3, num_summary=5)
 

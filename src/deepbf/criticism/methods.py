@@ -13,8 +13,7 @@ from deepbf.criticism.conditioning import AbstractPosteriorNetwork, prepare_besi
 from deepbf.criticism.flow import ConditionalFlow, mean_score
 from deepbf.criticism.gan import BayesianGan, adversarial, three_rates
 from deepbf.networks import NetworkKind, Structure
-from deepbf.training.goal import Goal
-from deepbf.training.optimise import ADAM, FlatNetworks, Objective
+from deepbf.training.optimise import ADAM, FlatNetworks, Goal, Objective
 from deepbf.training.schedule import Schedule
 
 PEAK_RATE = 5e-3

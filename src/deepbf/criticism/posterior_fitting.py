@@ -18,11 +18,10 @@ from deepbf.criticism.joint_model import PARAMETERS, beside_its_parameters, chec
 from deepbf.criticism.methods import METHODS
 from deepbf.criticism.posterior_sampler import PosteriorSampler
 from deepbf.criticism.trained_posterior import TrainedPosterior
-from deepbf.fitting import check_num_obs, kept_if_stopped
+from deepbf.estimator.fitting import check_num_obs, kept_if_stopped
 from deepbf.models import Model, ModelSet, SimulationError
 from deepbf.models.hyperparameters import describe
-from deepbf.models.model import Params
-from deepbf.models.simulated_data import Data
+from deepbf.models.model import Data, Params
 from deepbf.models.transform import Unconstrained
 from deepbf.networks import OBSERVATION_AXES, Structure, check_network, check_structure
 from deepbf.networks.registry import MIXED_NETWORK

@@ -16,8 +16,7 @@ from deepbf.criticism.trained_posterior import TrainedPosterior
 from deepbf.estimator.observed_data import Data
 from deepbf.estimator.sized_data import check_observations
 from deepbf.models import Model
-from deepbf.models.model import Params
-from deepbf.models.simulated_data import masked_where_absent
+from deepbf.models.model import Params, masked_where_absent
 from deepbf.networks import Structure
 from deepbf.training import TrainingRecord
 from deepbf.training.structured import is_absent

@@ -16,23 +16,19 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student_t
 
 from deepbf import _checks, losses
-from deepbf._mixed import DATA, HYPERPARAMETERS, describe
-from deepbf._numerics import log_evidence, log_posterior_probs, log_ratio
+from deepbf._numerics import ensemble_error, log_evidence, log_posterior_probs, log_ratio
 from deepbf.answer import Answer, TailArea
-from deepbf.estimator.observed_data import Data, DataShape, check_data
-from deepbf.estimator.path import LogBfPath, path_of
-from deepbf.estimator.sensitivity import LogBfCurve, curve_over
-from deepbf.estimator.sized_data import FEWEST_OF_SIZE, of_about_the_size
-from deepbf.estimator.support import Support, support_of
-from deepbf.estimator.trials import check_models, design_afresh, evaluate_afresh, evaluated_num_obs
+from deepbf.estimator.curves import LogBfCurve, LogBfPath, curve_over, path_of
+from deepbf.estimator.fresh_data import check_models, design_afresh, evaluate_afresh, evaluated_num_obs
 from deepbf.evaluation.tail_areas import surprise
+from deepbf.layout import Data, DataLayout, DataShape, describe_shapes
 from deepbf.models import Model
 from deepbf.models.hyperparameters import check_values
 from deepbf.models.hyperparameters import describe as describe_ranges
-from deepbf.networks import Structure
 from deepbf.networks.ensemble import compile_evaluation, ensemble_log_odds, in_batches
+from deepbf.networks.sets import SetSummary, SortedSet
+from deepbf.support import FEWEST_OF_SIZE, Support, of_about_the_size, support_of
 from deepbf.training import TrainedEnsemble, TrainingRecord
-from deepbf.training.structured import count_present
 
 if TYPE_CHECKING:
     from deepbf.evaluating import LogBf
@@ -48,6 +44,25 @@ WIDE_SPREAD = 1.0
 FEWEST_FAR_OUT = 1000
 
 
+class CompiledEnsemble:
+    """The maps of a trained ensemble, each compiled when it is first called."""
+
+    def __init__(self, ensemble: TrainedEnsemble) -> None:
+        self._ensemble = ensemble
+
+    @cached_property
+    def log_odds(self) -> Callable[[jax.Array], jax.Array]:
+        """The map from standardised data to log odds, shape (ensemble, batch, K - 1)."""
+        preparation, networks = self._ensemble.preparation, self._ensemble.networks
+        return compile_evaluation(lambda data: ensemble_log_odds(networks, preparation(data)))
+
+    @cached_property
+    def summaries(self) -> Callable[[jax.Array], jax.Array]:
+        """The map from standardised data to what the networks read."""
+        preparation = self._ensemble.preparation
+        return compile_evaluation(lambda data: preparation(data))
+
+
 @dataclass(frozen=True)
 class BayesFactor:
     """A trained estimator of the Bayes factors among a set of models.
@@ -60,10 +75,10 @@ class BayesFactor:
         The models' names, in the order that gives every Bayes factor its direction.
     prior_probs
         Their prior probabilities, used where none are passed.
-    structure, network
-        How data are laid out, and the architecture, by name.
+    network
+        The architecture, by name.
     ensemble
-        The trained map.
+        The trained map, and the layout of the data that it reads.
     loss
         What it was trained by, by name.
     models
@@ -71,25 +86,38 @@ class BayesFactor:
         `deepbf.load`.
     values
         The values of the models' hyperparameters that answers are for; see `at`.
+    compiled
+        The ensemble's compiled maps; made from it unless given.
     """
 
     names: tuple[str, ...]
     prior_probs: NDArray[np.float64]
-    structure: Structure
     network: str
     ensemble: TrainedEnsemble
     loss: str = losses.DEFAULT
     models: tuple[Model, ...] | None = field(default=None, repr=False, compare=False)
     values: Mapping[str, float] | None = None
+    compiled: CompiledEnsemble = field(default=None, repr=False, compare=False)  # pyright: ignore[reportAssignmentType]
+
+    def __post_init__(self) -> None:
+        # Estimators at other values of hyperparameters share the compiled maps of the one that they came from.
+        if self.compiled is None:
+            object.__setattr__(self, "compiled", CompiledEnsemble(self.ensemble))
+
+    @property
+    def layout(self) -> DataLayout:
+        """What data sets look like."""
+        return self.ensemble.layout
+
+    @property
+    def structure(self) -> str | dict[str, str]:
+        """The structure of the data by name, or that of each array."""
+        return self.layout.structure
 
     @property
     def data_shape(self) -> DataShape:
         """The shape of one data set; of mixed data, those of its arrays by name."""
-        form = self.ensemble.form
-        if form is None:
-            return self.ensemble.data_shape
-        shapes = {name: shape for name, shape in form.shapes.items() if name != HYPERPARAMETERS}
-        return shapes[DATA] if self.ensemble.hyperparameters and list(shapes) == [DATA] else shapes
+        return self.layout.user_shape
 
     @property
     def record(self) -> TrainingRecord:
@@ -104,17 +132,16 @@ class BayesFactor:
     @property
     def num_obs(self) -> tuple[int, int] | None:
         """The fewest and the most observations of a data set, if the estimator was trained for a range of them."""
-        return self.ensemble.num_obs
+        return self.layout.num_obs
 
     def at(self, **values: float) -> BayesFactor:
-        """Return the estimator for these values of the models' hyperparameters, such as ``bf.at(scale=2.0)``."""
-        if not self.ensemble.hyperparameters:
+        """Return the estimator for these values of the models' hyperparameters, such as ``bf.at(scale=2.0)``.
+
+        It shares the compiled map with this one, so nothing is compiled again.
+        """
+        if not self.layout.hyperparameters:
             raise ValueError("the models of this estimator have no hyperparameters; leave `at` out.")
-        checked = check_values("at", self.ensemble.hyperparameters, values)
-        fixed = replace(self, values=checked)
-        # The compiled map is the same for all values.
-        fixed.__dict__["_compiled"] = self._compiled
-        return fixed
+        return replace(self, values=check_values("at", self.layout.hyperparameters, values))
 
     def sensitivity(
         self,
@@ -135,7 +162,7 @@ class BayesFactor:
     def log_bf(
         self, data: Data, model: int | str = 0, over: int | str = 1, *, extrapolate: bool = False
     ) -> NDArray[np.float64]:
-        """Return the natural log Bayes factor of `model` over `over`, one entry a data set.
+        """Return the natural log Bayes factor of `model` over `over`, one entry per data set.
 
         `data` has shape (batch, ...), or is a single data set. Models are named or numbered. The entry is the mean
         of the ensemble's log odds: finite for all finite data. An estimator for a range of sample sizes also takes a
@@ -148,7 +175,7 @@ class BayesFactor:
     ) -> NDArray[np.float64]:
         """Return the log Bayes factor by each member of the ensemble, shape (ensemble, batch)."""
         first, second = self.index_of("model", model), self.index_of("over", over)
-        return log_ratio(self.log_odds_members(self.check_data("data", data, extrapolate)), first, second)
+        return log_ratio(self.log_odds_members(self._checked("data", data, extrapolate)), first, second)
 
     def posterior_probs(
         self, data: Data, prior_probs: ArrayLike | None = None, *, extrapolate: bool = False
@@ -159,7 +186,7 @@ class BayesFactor:
         shift them exactly.
         """
         prior = self.prior_or_own(prior_probs)
-        evidence = log_evidence(self.log_odds_members(self.check_data("data", data, extrapolate))).mean(axis=0)
+        evidence = log_evidence(self.log_odds_members(self._checked("data", data, extrapolate))).mean(axis=0)
         return np.exp(log_posterior_probs(evidence, np.log(prior)))
 
     def compare(
@@ -177,12 +204,7 @@ class BayesFactor:
         of more than two, the most probable and the runner-up.
         """
         prior = self.prior_or_own(prior_probs)
-        data = self.check_data("observed", observed, extrapolate)
-        if len(data) != 1:
-            raise ValueError(
-                f"observed must be one data set of shape {self.data_shape}; received {len(data)}. "
-                "Pass one of them, or use log_bf for many."
-            )
+        data = self.layout.check_one("observed", observed, values=self.values, extrapolate=extrapolate)
         evidence = log_evidence(self.log_odds_members(data))[:, 0, :]
         mean_evidence = evidence.mean(axis=0)
         ranking = np.argsort(-(mean_evidence + np.log(prior)), kind="stable") if len(self.names) > 2 else np.arange(2)
@@ -190,7 +212,6 @@ class BayesFactor:
         second = next(int(k) for k in ranking if k != first) if over is None else self.index_of("over", over)
         members = evidence[:, first] - evidence[:, second]
         error, interval = spread_of(members)
-        support = support_of(self, data)
         return Answer(
             log_bf=float(members.mean()),
             model=self.names[first],
@@ -200,10 +221,10 @@ class BayesFactor:
             names=self.names,
             prior_probs=tuple(prior.tolist()),
             posterior_probs=tuple(np.exp(log_posterior_probs(mean_evidence, np.log(prior))).tolist()),
-            surprise=self._surprise(float(members.mean()), first, second, self.count_observations(data)),
+            surprise=self._surprise(float(members.mean()), first, second, int(self.layout.count(data)[0])),
             log_evidence=tuple((mean_evidence - mean_evidence.max()).tolist()),
             warnings=self._warnings(members, error),
-            **self._supported(support),
+            **self._supported(self._support(data)),
         )
 
     def support(self, data: Data, *, extrapolate: bool = False) -> Support | None:
@@ -214,7 +235,24 @@ class BayesFactor:
         exchangeable observations counts as well. None for an estimator that does not know: one over hyperparameters,
         or from an older file.
         """
-        return support_of(self, self.check_data("data", data, extrapolate))
+        return self._support(self._checked("data", data, extrapolate))
+
+    def _support(self, data: NDArray[np.generic]) -> Support | None:
+        """Return the support of data sets as networks read them."""
+        typicality, reference_num_obs = self.ensemble.typicality, self.ensemble.reference_num_obs
+        # Simulations over all values of hyperparameters say nothing about one of them.
+        if typicality is None or self.layout.hyperparameters or typicality.distances.shape[1] < FEWEST_OF_SIZE:
+            return None
+        if len(data) == 0:
+            none = np.zeros((0, len(self.names)))
+            return Support(none, none, none, np.zeros(0))
+        return support_of(
+            typicality,
+            self.summaries(data),
+            num_obs=None if reference_num_obs is None else self.layout.count(data),
+            reference_num_obs=reference_num_obs,
+            ordered=data if self.ensemble.any_order else None,
+        )
 
     def reference_log_bf(
         self, model: int | str = 0, over: int | str = 1, *, num_obs: int | None = None
@@ -225,7 +263,7 @@ class BayesFactor:
         `num_obs` observations; None if they are too few to say anything.
         """
         # Simulations over all values of hyperparameters say nothing about one of them.
-        if self.ensemble.reference is None or self.ensemble.hyperparameters:
+        if self.ensemble.reference is None or self.layout.hyperparameters:
             return None
         first, second = self.index_of("model", model), self.index_of("over", over)
         found = []
@@ -346,30 +384,24 @@ class BayesFactor:
         save(self, path)
 
     def __repr__(self) -> str:
+        structure = self.structure if isinstance(self.structure, str) else "mixed"
+        loss = "" if self.loss == losses.DEFAULT else f" trained by {self.loss}"
         return (
-            f"BayesFactor({' against '.join(self.names)}; {self._written_structure()} data {self._written_shape()}; "
-            f"{self.num_members} x {self.network}{self._written_loss()}; {self.record.num_simulations:,} simulations, "
+            f"BayesFactor({' against '.join(self.names)}; {structure} data {self._written_shape()}; "
+            f"{self.num_members} x {self.network}{loss}; {self.record.num_simulations:,} simulations, "
             f"{self.record.seconds:.0f} s, held-out loss {self.record.held_out_loss:.4f})"
         )
 
-    def _written_structure(self) -> str:
-        return self.structure if isinstance(self.structure, str) else "mixed"
-
-    def _written_loss(self) -> str:
-        return "" if self.loss == losses.DEFAULT else f" trained by {self.loss}"
-
-    def count_observations(self, data: NDArray[np.generic]) -> int:
-        """Return how many observations the first data set has."""
-        return int(count_present(self.ensemble.sized(data[:1]))[0])
-
     def _written_shape(self) -> str:
-        if self.ensemble.form is not None:
+        layout = self.layout
+        if layout.packed:
+            shapes = describe_shapes({array.name: array.shape for array in layout.arrays})
             range_of = "" if self.num_obs is None else f", {self.num_obs[0]} to {self.num_obs[1]} observations"
-            priors = f", {describe_ranges(self.ensemble.hyperparameters)}" if self.ensemble.hyperparameters else ""
-            return f"of {describe(self.ensemble.form.shapes)}{range_of}{priors}"
+            priors = f", {describe_ranges(layout.hyperparameters)}" if layout.hyperparameters else ""
+            return f"of {shapes}{range_of}{priors}"
         if self.num_obs is None:
             return f"of shape {self.data_shape}"
-        of_each = f" of shape {self.ensemble.data_shape[1:]}" if self.ensemble.data_shape[1:] else ""
+        of_each = f" of shape {layout.shape[1:]}" if layout.shape[1:] else ""
         return f"of {self.num_obs[0]} to {self.num_obs[1]} observations{of_each}"
 
     def log_odds_members(self, data: NDArray[np.generic]) -> NDArray[np.float32]:
@@ -380,28 +412,32 @@ class BayesFactor:
         if len(data) == 0:
             return np.zeros((self.num_members, 0, len(self.names) - 1), np.float32)
         batch_size = FEW_DATASETS if len(data) <= FEW_DATASETS else MANY_DATASETS
-        return in_batches(self._compiled, data, batch_size, axis=1, before=self.ensemble.standardiser)
+        return in_batches(self.compiled.log_odds, data, batch_size, axis=1, before=self.ensemble.standardiser)
 
-    @cached_property
-    def _compiled(self) -> Callable[[jax.Array], jax.Array]:
-        """The map from standardised data to log odds."""
+    def fractional_log_odds(self, data: NDArray[np.generic], fraction: float) -> NDArray[np.float32]:
+        """Return each member's log odds for the likelihood to the power `fraction`, shape (ensemble, batch, K - 1).
+
+        The default set networks see frequencies of values, and their number apart from them. Raised to a power, the
+        likelihood of independent observations is that of as many fewer with the same frequencies. `data` are as for
+        `log_odds_members`.
+        """
         preparation, networks = self.ensemble.preparation, self.ensemble.networks
-        return compile_evaluation(lambda data: ensemble_log_odds(networks, preparation(data)))
+        if not isinstance(preparation, SetSummary | SortedSet) or not preparation.largest:
+            raise ValueError(
+                f"fractional Bayes factors need a default network for sets, network='auto', and num_obs=(fewest, "
+                f"most) in fit; the estimator has network={self.network!r}."
+            )
+        evaluate = compile_evaluation(lambda rows: ensemble_log_odds(networks, preparation(rows, fraction=fraction)))
+        batch_size = FEW_DATASETS if len(data) <= FEW_DATASETS else MANY_DATASETS
+        return in_batches(evaluate, data, batch_size, axis=1, before=self.ensemble.standardiser)
 
     def summaries(self, data: NDArray[np.generic]) -> NDArray[np.float32]:
-        """Return what the networks read, one row a data set; `data` are as for `log_odds_members`, at least one."""
+        """Return what the networks read, one row per data set; `data` are as for `log_odds_members`, at least one."""
         batch_size = FEW_DATASETS if len(data) <= FEW_DATASETS else MANY_DATASETS
-        return in_batches(self._compiled_summary, data, batch_size, before=self.ensemble.standardiser)
+        return in_batches(self.compiled.summaries, data, batch_size, before=self.ensemble.standardiser)
 
-    @cached_property
-    def _compiled_summary(self) -> Callable[[jax.Array], jax.Array]:
-        """The map from standardised data to what the networks read."""
-        preparation = self.ensemble.preparation
-        return compile_evaluation(lambda data: preparation(data))
-
-    def check_data(self, argument: str, data: Data, extrapolate: bool = False) -> NDArray[np.generic]:
-        """Return the data with a leading batch axis, as the ensemble reads them, after checking all of them."""
-        return check_data(argument, data, self.structure, self.ensemble, values=self.values, extrapolate=extrapolate)
+    def _checked(self, argument: str, data: Data, extrapolate: bool) -> NDArray[np.generic]:
+        return self.layout.check(argument, data, values=self.values, extrapolate=extrapolate)
 
     def index_of(self, argument: str, model: int | str) -> int:
         """Return the number of a model that `argument` names or numbers."""
@@ -454,10 +490,13 @@ class BayesFactor:
 
 
 def spread_of(members: NDArray[np.float64]) -> tuple[float | None, tuple[float, float] | None]:
-    """Return the members' spread as a standard error, and the 95% interval about their mean."""
-    if len(members) < 2:
+    """Return the members' spread as a standard error, and the 95% interval about their mean; None for one member.
+
+    The interval is Student's, with one degree of freedom less than there are members.
+    """
+    error = ensemble_error(members)
+    if error is None:
         return None, None
-    error = float(members.std(ddof=1))
-    half_width = float(student_t.ppf(0.975, len(members) - 1)) * error
+    half_width = float(student_t.ppf(0.975, len(members) - 1)) * float(error)
     mean = float(members.mean())
-    return error, (mean - half_width, mean + half_width)
+    return float(error), (mean - half_width, mean + half_width)

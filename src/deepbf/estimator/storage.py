@@ -1,6 +1,7 @@
 """The estimator's file: one safetensors file with weights, and a JSON header that says how to put them together.
 
-Loading builds only the classes listed here, from arrays and numbers: nothing in the file is ever run.
+Loading builds only classes that registered themselves as storable (`deepbf.networks.Storable`), from arrays and
+numbers: nothing in the file is ever run.
 """
 
 from __future__ import annotations
@@ -23,63 +24,26 @@ from safetensors.numpy import save as to_bytes
 
 from deepbf import _checks, losses
 from deepbf._files import write_whole
-from deepbf._mixed import MixedForm, Part
 from deepbf._version import __version__
 from deepbf.estimator.bayes_factor import BayesFactor
+from deepbf.layout import WHOLE, ArrayLayout, DataLayout, NumObsRange, Structure, find_structure
 from deepbf.models.hyperparameters import check_ranges, check_values
-from deepbf.networks import (
-    OBSERVATION_AXES,
-    AbstractNetwork,
-    AbstractPreparation,
-    InputLayout,
-    Structure,
-    check_structure,
-    linked,
-    network_kind,
-)
+from deepbf.networks import AbstractNetwork, AbstractPreparation, InputLayout, linked, network_kind
+from deepbf.networks.base import STORABLE
 from deepbf.networks.ensemble import blank_ensemble
-from deepbf.networks.features import CountLogs, MultiScale
-from deepbf.networks.histogram import SoftHistogram
-from deepbf.networks.mixed import MixedSummary
-from deepbf.networks.nested import GroupSummary, NestedSummary
-from deepbf.networks.series import SeriesFeatures, SeriesSummary
-from deepbf.networks.set_attention import SummaryAndObservations
-from deepbf.networks.sets import SetSummary, SortedSet
-from deepbf.networks.vector import CountedVector, ScaledVector, SquashedSet, SquashedVector
 from deepbf.standardise import Standardiser
+from deepbf.support import Typicality
 from deepbf.training import TrainedEnsemble, TrainingRecord
-from deepbf.training.typicality import Typicality, columns_of
 
 FORMAT = "deepbf-estimator"
 FORMAT_VERSION = 1
-
-PARTS: dict[str, type[eqx.Module]] = {
-    kind.__name__: kind
-    for kind in (
-        SquashedVector,
-        SquashedSet,
-        ScaledVector,
-        CountedVector,
-        CountLogs,
-        SetSummary,
-        SortedSet,
-        SummaryAndObservations,
-        NestedSummary,
-        GroupSummary,
-        SeriesSummary,
-        SeriesFeatures,
-        SoftHistogram,
-        MultiScale,
-        MixedSummary,
-    )
-}
 
 Arrays = dict[str, NDArray[Any]]
 
 
 def save(estimator: BayesFactor, path: str | os.PathLike[str]) -> None:
     """Write the estimator to `path`, whole or not at all."""
-    ensemble = estimator.ensemble
+    ensemble, layout = estimator.ensemble, estimator.layout
     arrays: Arrays = {
         "standardiser.location": ensemble.standardiser.location,
         "standardiser.scale": ensemble.standardiser.scale,
@@ -87,26 +51,26 @@ def save(estimator: BayesFactor, path: str | os.PathLike[str]) -> None:
     header = {
         "names": list(estimator.names),
         "prior_probs": estimator.prior_probs.tolist(),
-        "structure": estimator.structure,
+        "structure": layout.structure,
         "network": estimator.network,
         "loss": estimator.loss,
         "num_members": estimator.num_members,
-        "data_shape": list(ensemble.data_shape),
-        "layout": dataclasses.asdict(ensemble.preparation.layout(ensemble.data_shape)),
-        "preparation": describe_part(ensemble.preparation, "preparation", arrays),
+        "data_shape": list(layout.shape),
+        "layout": dataclasses.asdict(ensemble.preparation.layout(layout.shape)),
+        "preparation": _describe_part(ensemble.preparation, "preparation", arrays),
         "record": dataclasses.asdict(ensemble.record),
         "has_reference": ensemble.reference is not None,
-        "num_obs": None if ensemble.num_obs is None else list(ensemble.num_obs),
-        "num_obs_asked": ensemble.num_obs_asked,
-        "sizes": dict(ensemble.sizes),
-        "hyperparameters": ensemble.hyperparameters,
+        "num_obs": None if layout.num_obs is None else list(layout.num_obs),
+        "num_obs_asked": layout.asked is not None,
+        "sizes": {array.name: array.sizes for array in layout.arrays},
+        "hyperparameters": layout.hyperparameters,
         "values": None if estimator.values is None else dict(estimator.values),
         "has_typicality": ensemble.typicality is not None,
         "any_order": ensemble.any_order,
     }
-    if ensemble.form is not None:
-        header["form"] = dataclasses.asdict(ensemble.form)["parts"]
-    arrays |= named_leaves(ensemble.networks)
+    if layout.packed:
+        header["form"] = [{"name": array.name, "shape": array.shape, "grows": array.grows} for array in layout.arrays]
+    arrays |= _named_leaves(ensemble.networks)
     if ensemble.reference is not None:
         arrays["reference"] = ensemble.reference
     if ensemble.reference_num_obs is not None:
@@ -125,9 +89,9 @@ def save(estimator: BayesFactor, path: str | os.PathLike[str]) -> None:
 
 def load(path: str | os.PathLike[str]) -> BayesFactor:
     """Return the estimator saved at `path`; it answers bit for bit as it did when it was saved."""
-    metadata, arrays = read_file(Path(path))
+    metadata, arrays = _read_file(Path(path))
     try:
-        return rebuild(json.loads(metadata["header"]), arrays)
+        return _rebuild(json.loads(metadata["header"]), arrays)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(
             f"{path} says it is a deepbf estimator, but its contents do not fit together ({error}). "
@@ -135,7 +99,7 @@ def load(path: str | os.PathLike[str]) -> BayesFactor:
         ) from error
 
 
-def read_file(path: Path) -> tuple[Mapping[str, str], Arrays]:
+def _read_file(path: Path) -> tuple[Mapping[str, str], Arrays]:
     """Return the metadata and arrays of a saved estimator, or say what the file is instead."""
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}. Pass the path given to save.")
@@ -170,77 +134,79 @@ def read_file(path: Path) -> tuple[Mapping[str, str], Arrays]:
     return metadata, arrays
 
 
-def rebuild(header: Mapping[str, Any], arrays: Arrays) -> BayesFactor:
+def _rebuild(header: Mapping[str, Any], arrays: Arrays) -> BayesFactor:
     """Return the estimator from its header and arrays."""
-    structure = check_structure(header["structure"])
-    form = read_form(header, structure)
+    layout = _read_layout(header)
     # Files from before there were others do not name their loss.
     loss = header.get("loss", losses.DEFAULT)
-    kind = linked(network_kind(structure, header["network"], form), losses.by_name(loss).link)
-    layout = InputLayout(**header["layout"])
-    preparation = build_part(header["preparation"], arrays)
+    kind = linked(network_kind(layout, header["network"]), losses.by_name(loss).link)
+    inputs = InputLayout(**header["layout"])
+    preparation = _build_part(header["preparation"], arrays)
     if not isinstance(preparation, AbstractPreparation):
         raise TypeError(f"{type(preparation).__name__} does not prepare data")
     standardiser = Standardiser(arrays["standardiser.location"], arrays["standardiser.scale"])
-    num_axes = OBSERVATION_AXES[structure] if isinstance(structure, str) else 0
-    check_shapes(standardiser, preparation, layout, tuple(header["data_shape"]), num_axes)
+    _check_shapes(standardiser, preparation, inputs, layout)
     ensemble = TrainedEnsemble(
+        layout=layout,
         standardiser=standardiser,
         preparation=preparation,
-        networks=fill_leaves(blank_ensemble(kind, layout, len(header["names"]), header["num_members"]), arrays),
-        data_shape=tuple(header["data_shape"]),
+        networks=_fill_leaves(blank_ensemble(kind, inputs, len(header["names"]), header["num_members"]), arrays),
         record=TrainingRecord(**header["record"]),
-        reference=read_reference(header, arrays),
-        reference_num_obs=read_reference_num_obs(header, arrays),
-        num_obs=read_num_obs(header),
-        num_obs_asked=bool(header["num_obs_asked"]),
-        sizes={name: tuple((int(low), int(high)) for low, high in sizes) for name, sizes in header["sizes"].items()},
-        form=form,
-        hyperparameters=check_ranges("hyperparameters", header["hyperparameters"]) if header["hyperparameters"] else {},
-        typicality=read_typicality(header, arrays, columns_of(layout)),
+        reference=_read_reference(header, arrays),
+        reference_num_obs=_read_reference_num_obs(header, arrays),
+        typicality=_read_typicality(header, arrays, inputs.num_describing),
         any_order=bool(header.get("any_order", False)),
     )
     return BayesFactor(
         names=tuple(header["names"]),
         prior_probs=_checks.check_probs("prior_probs", header["prior_probs"], header["names"]),
-        structure=structure,
         network=header["network"],
         ensemble=ensemble,
         loss=loss,
-        values=check_values("values", ensemble.hyperparameters, header["values"]) if header["values"] else None,
+        values=check_values("values", layout.hyperparameters, header["values"]) if header["values"] else None,
     )
 
 
-def check_shapes(
-    standardiser: Standardiser,
-    preparation: AbstractPreparation,
-    layout: InputLayout,
-    data_shape: tuple[int, ...],
-    num_axes: int,
+def _read_layout(header: Mapping[str, Any]) -> DataLayout:
+    """Return what data sets look like."""
+    structure = find_structure(header["structure"])
+    sizes = {name: tuple((int(low), int(high)) for low, high in found) for name, found in header["sizes"].items()}
+    asked = NumObsRange(*map(int, header["num_obs"])) if header["num_obs_asked"] else None
+    ranges = check_ranges("hyperparameters", header["hyperparameters"]) if header["hyperparameters"] else {}
+    if isinstance(structure, Structure):
+        shape = tuple(header["data_shape"])
+        array = ArrayLayout(WHOLE, structure, shape, grows=asked is not None, sizes=sizes.get(WHOLE, ()))
+        return DataLayout((array,), asked, ranges)
+    arrays = tuple(
+        ArrayLayout(part["name"], structure[part["name"]], tuple(part["shape"]), part["grows"], sizes[part["name"]])
+        for part in header["form"]
+    )
+    layout = DataLayout(arrays, asked, ranges)
+    if sorted(sizes) != sorted(structure) or sorted(layout.columns) != sorted(structure):
+        raise ValueError(f"the arrays {', '.join(layout.columns)} do not have the structures {header['structure']}")
+    if layout.shape != tuple(header["data_shape"]):
+        raise ValueError(f"arrays of {layout.width} numbers do not make rows of shape {header['data_shape']}")
+    return layout
+
+
+def _check_shapes(
+    standardiser: Standardiser, preparation: AbstractPreparation, inputs: InputLayout, layout: DataLayout
 ) -> None:
-    """Raise unless data of this shape pass through the standardiser and the preparation as the layout says."""
+    """Raise unless data of this layout pass through the standardiser and the preparation as networks read them."""
+    shape = layout.shape
+    num_axes = 0 if layout.packed else layout.arrays[0].structure.num_axes
     for name, array in (("location", standardiser.location), ("scale", standardiser.scale)):
-        if array.shape != data_shape[num_axes:]:
-            raise ValueError(f"standardiser.{name} has shape {array.shape} for data sets of shape {data_shape}")
-    if preparation.layout(data_shape) != layout:
-        raise ValueError(f"the preparation does not fit data sets of shape {data_shape}")
+        if array.shape != shape[num_axes:]:
+            raise ValueError(f"standardiser.{name} has shape {array.shape} for data sets of shape {shape}")
+    if preparation.layout(shape) != inputs:
+        raise ValueError(f"the preparation does not fit data sets of shape {shape}")
     # Seven data sets, so that no axis of a wrong length broadcasts against the batch by chance.
-    prepared = eqx.filter_eval_shape(preparation, jax.ShapeDtypeStruct((7, *data_shape), jnp.float32))
-    if prepared.shape != (7, layout.width):
-        raise ValueError(f"the preparation makes {prepared.shape[1:]} columns, the networks read {layout.width}")
+    prepared = eqx.filter_eval_shape(preparation, jax.ShapeDtypeStruct((7, *shape), jnp.float32))
+    if prepared.shape != (7, inputs.width):
+        raise ValueError(f"the preparation makes {prepared.shape[1:]} columns, the networks read {inputs.width}")
 
 
-def read_form(header: Mapping[str, Any], structure: Structure) -> MixedForm | None:
-    """Return how mixed data are packed."""
-    if isinstance(structure, str):
-        return None
-    form = MixedForm(tuple(Part(part["name"], tuple(part["shape"]), part["grows"]) for part in header["form"]))
-    if sorted(form.names) != sorted(structure) or sorted(header["sizes"]) != sorted(structure):
-        raise ValueError(f"the arrays {', '.join(form.names)} do not have the structures {structure}")
-    return form
-
-
-def read_reference(header: Mapping[str, Any], arrays: Arrays) -> NDArray[np.float32] | None:
+def _read_reference(header: Mapping[str, Any], arrays: Arrays) -> NDArray[np.float32] | None:
     """Return the log odds at simulations set aside, if the file holds them."""
     if not header.get("has_reference", False):
         return None
@@ -250,7 +216,7 @@ def read_reference(header: Mapping[str, Any], arrays: Arrays) -> NDArray[np.floa
     return reference
 
 
-def read_typicality(header: Mapping[str, Any], arrays: Arrays, num_columns: int) -> Typicality | None:
+def _read_typicality(header: Mapping[str, Any], arrays: Arrays, num_columns: int) -> Typicality | None:
     """Return how to tell strange data from usual ones, if the file holds it."""
     if not header.get("has_typicality", False):
         return None
@@ -269,13 +235,7 @@ def read_typicality(header: Mapping[str, Any], arrays: Arrays, num_columns: int)
     return found
 
 
-def read_num_obs(header: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Return the range of the number of observations, if the estimator is for one."""
-    found = header.get("num_obs")
-    return None if found is None else (int(found[0]), int(found[1]))
-
-
-def read_reference_num_obs(header: Mapping[str, Any], arrays: Arrays) -> NDArray[np.int32] | None:
+def _read_reference_num_obs(header: Mapping[str, Any], arrays: Arrays) -> NDArray[np.int32] | None:
     """Return how many observations those simulations have, if that varies."""
     if not header.get("has_reference", False) or header.get("num_obs") is None:
         return None
@@ -284,15 +244,15 @@ def read_reference_num_obs(header: Mapping[str, Any], arrays: Arrays) -> NDArray
     return arrays["reference_num_obs"]
 
 
-def describe_part(part: eqx.Module, name: str, arrays: Arrays) -> dict[str, Any]:
+def _describe_part(part: eqx.Module, name: str, arrays: Arrays) -> dict[str, Any]:
     """Return a JSON description of a preparation or a part of one, putting its arrays into `arrays`."""
     described: dict[str, Any] = {"kind": type(part).__name__}
     for item in fields(part):
         value = getattr(part, item.name)
         if isinstance(value, eqx.Module):
-            described[item.name] = describe_part(value, f"{name}.{item.name}", arrays)
+            described[item.name] = _describe_part(value, f"{name}.{item.name}", arrays)
         elif isinstance(value, tuple) and value and isinstance(value[0], eqx.Module):
-            parts = [describe_part(part, f"{name}.{item.name}.{k}", arrays) for k, part in enumerate(value)]
+            parts = [_describe_part(part, f"{name}.{item.name}.{k}", arrays) for k, part in enumerate(value)]
             described[item.name] = {"parts": parts}
         elif isinstance(value, jax.Array):
             arrays[f"{name}.{item.name}"] = np.asarray(value)
@@ -302,35 +262,37 @@ def describe_part(part: eqx.Module, name: str, arrays: Arrays) -> dict[str, Any]
     return described
 
 
-def build_part(described: Mapping[str, Any], arrays: Arrays) -> eqx.Module:
-    """Return the part that `describe_part` described."""
+def _build_part(described: Mapping[str, Any], arrays: Arrays) -> eqx.Module:
+    """Return the part that `_describe_part` described."""
     values = {}
     for name, item in described.items():
         if name == "kind":
             continue
         if "kind" in item:
-            values[name] = build_part(item, arrays)
+            values[name] = _build_part(item, arrays)
         elif "parts" in item:
-            values[name] = tuple(build_part(part, arrays) for part in item["parts"])
+            values[name] = tuple(_build_part(part, arrays) for part in item["parts"])
         elif "array" in item:
             values[name] = jnp.asarray(arrays[item["array"]])
         else:
-            values[name] = as_tuples(item["value"])
-    return PARTS[described["kind"]](**values)
+            values[name] = _as_tuples(item["value"])
+    if described["kind"] not in STORABLE:
+        raise ValueError(f"it needs the class {described['kind']}; import the module that defines it first")
+    return STORABLE[described["kind"]](**values)
 
 
-def as_tuples(value: Any) -> Any:
+def _as_tuples(value: Any) -> Any:
     """Return the value with tuples in place of lists, which is what they were before JSON."""
-    return tuple(as_tuples(one) for one in value) if isinstance(value, list) else value
+    return tuple(_as_tuples(one) for one in value) if isinstance(value, list) else value
 
 
-def named_leaves(networks: AbstractNetwork) -> Arrays:
+def _named_leaves(networks: AbstractNetwork) -> Arrays:
     """Return the networks' arrays by their path in the tree."""
     leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(networks, eqx.is_array))
     return {"networks" + jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
 
 
-def fill_leaves(blank: AbstractNetwork, arrays: Arrays) -> AbstractNetwork:
+def _fill_leaves(blank: AbstractNetwork, arrays: Arrays) -> AbstractNetwork:
     """Return the networks with the arrays in place, each checked against the shape that belongs there."""
 
     def fill(path: Any, leaf: Any) -> Any:

@@ -1,30 +1,28 @@
-"""Networks: from prepared data sets to log odds, for vectors, sets and series."""
+"""Networks: from prepared data sets to log odds, for every structure of data."""
 
-from deepbf.networks.base import AbstractNetwork, AbstractPreparation, InputLayout, linked
+from deepbf.networks.base import AbstractNetwork, AbstractPreparation, InputLayout, NetworkKind, Storable, linked
 from deepbf.networks.registry import (
     NETWORKS,
-    OBSERVATION_AXES,
-    SORTED,
-    NetworkKind,
-    Structure,
     check_network,
-    check_structure,
-    network_for,
+    check_simulated,
+    choose_network,
     network_kind,
+    register_network,
+    takes_any_num_obs,
 )
 
 __all__ = [
     "NETWORKS",
-    "OBSERVATION_AXES",
-    "SORTED",
     "AbstractNetwork",
     "AbstractPreparation",
     "InputLayout",
     "NetworkKind",
-    "Structure",
+    "Storable",
     "check_network",
-    "check_structure",
+    "check_simulated",
+    "choose_network",
     "linked",
-    "network_for",
     "network_kind",
+    "register_network",
+    "takes_any_num_obs",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -37,10 +38,27 @@ class InputLayout:
 
     @property
     def width(self) -> int:
+        """How many columns there are in all."""
         return self.num_summary + self.num_obs * self.obs_dim
 
+    @property
+    def num_describing(self) -> int:
+        """How many leading columns describe a data set: its summary, or all of them where there is none."""
+        return self.num_summary or self.width
 
-class AbstractPreparation(eqx.Module):
+
+STORABLE: dict[str, type[Storable]] = {}
+
+
+class Storable(eqx.Module):
+    """A part of an estimator that its file describes by class name and fields; subclasses register themselves."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        STORABLE[cls.__name__] = cls
+
+
+class AbstractPreparation(Storable):
     """A fixed map from standardised data sets to network inputs: no trained weights, shared by the ensemble."""
 
     @abc.abstractmethod
@@ -77,15 +95,27 @@ class AbstractNetwork(eqx.Module):
 
 @dataclass(frozen=True)
 class NetworkKind:
-    """How inputs are prepared, how a network starts and how fast it may learn, for one named architecture.
+    """One named architecture: how its inputs are prepared, how it starts and how fast it may learn.
 
-    `any_num_obs`: whether data sets may differ in the number of their observations.
+    Parameters
+    ----------
+    fit_preparation
+        From standardised pilot simulations, one array per model, to the preparation of data like them.
+    init
+        ``init(layout, num_models, key=key)`` returns a network for prepared inputs of that `InputLayout`.
+    peak_rate
+        The largest learning rate.
+    any_num_obs
+        Whether data sets may differ in the number of their observations.
+    scalars_only
+        Whether observations must be scalars.
     """
 
     fit_preparation: FitPreparation
     init: Callable[..., AbstractNetwork]
     peak_rate: float
     any_num_obs: bool = False
+    scalars_only: bool = False
 
 
 # From here on the square under the root is all there is, and it would soon overflow.

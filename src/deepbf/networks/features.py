@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from deepbf.networks.base import squash
+from deepbf.networks.base import Storable, squash
 
 # Ends farther from the middle than this, in interquartile ranges, are where a heavy tail happened to stop: squashed
 # values already are logarithms there. Counts of trials end within 5, those of normal shape within 3.
@@ -21,7 +21,7 @@ FEWEST_VALUES = 8
 ROUNDING = 0.02
 
 
-class CountLogs(eqx.Module):
+class CountLogs(Storable):
     """Logarithms of how far counts are from their least and from their greatest value, half a step added.
 
     Models of counts are full of products of probabilities, whose logarithms are sums. Columns that are not on a grid of
@@ -81,7 +81,7 @@ MOST_PER_MODEL = 8
 DATASETS_PER_DIRECTION = 32
 
 
-class MultiScale(eqx.Module):
+class MultiScale(Storable):
     """Linear maps of a feature vector: whitened over the pooled models, then whitened for each model and squashed.
 
     Competing models often differ a thousandfold in how far their summaries spread. Whitening for the pool alone

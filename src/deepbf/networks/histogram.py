@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import itertools
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
+
+from deepbf.networks.base import Storable
 
 # Ramps for a scalar observation. More showed no gain on any study.
 MOST_RAMPS = 48
@@ -34,7 +35,7 @@ FAR_BELOW = 1e37
 UNROLL = 8
 
 
-class SoftHistogram(eqx.Module):
+class SoftHistogram(Storable):
     """Means over observations of ramps that climb from 0 to 1 between neighbouring knots.
 
     Vector observations are seen along several directions: a function of a vector is, to any accuracy, a sum of

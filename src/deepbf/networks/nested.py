@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from deepbf.networks.base import AbstractPreparation, InputLayout, Pilot, squash
+from deepbf.networks.base import AbstractPreparation, InputLayout, Pilot, Storable, squash
 from deepbf.networks.features import MultiScale, whitening
 from deepbf.networks.histogram import SoftHistogram
 
@@ -77,7 +77,7 @@ class Groups(NamedTuple):
     ramps: jax.Array  # (batch, groups, ramps): means over each group's observations
 
 
-class GroupSummary(eqx.Module):
+class GroupSummary(Storable):
     """Principal components of each group's soft histogram, then means and log variances of its columns."""
 
     histogram: SoftHistogram

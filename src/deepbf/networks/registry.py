@@ -1,12 +1,18 @@
-"""The networks by name, and which structure of data each is for."""
+"""The networks by name, for each structure of data, and how one is chosen.
+
+A network from outside the package joins by `register_network`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from functools import partial
 
+import numpy as np
+from numpy.typing import NDArray
+
 from deepbf import _checks
-from deepbf._mixed import MixedForm
+from deepbf.layout import ArrayLayout, DataLayout
 from deepbf.networks.base import NetworkKind
 from deepbf.networks.mixed import MixedHead, MixedSummary
 from deepbf.networks.nested import NestedSummary
@@ -24,88 +30,108 @@ from deepbf.networks.vector import (
     prepare_vector,
 )
 
-# One structure for data that are one array; one by name where they are several.
-Structure = str | dict[str, str]
-
-# Leading axes of a data set that run over observations, which share one scale.
-OBSERVATION_AXES = {"vector": 0, "exchangeable": 1, "series": 1, "nested": 2}
-
-# The network for scalar observations that takes them in increasing order, and up to how many it is the default.
-SORTED = "sorted"
-MOST_SORTED = 8
-
-# The first of each structure is its default, but for few scalar observations.
-NETWORKS: dict[str, dict[str, NetworkKind]] = {
-    "vector": {
-        "gated": NetworkKind(prepare_vector, GatedMLP, peak_rate=2e-3),
-        "mlp": NetworkKind(prepare_plain_vector, ScaledMLP, peak_rate=5e-3),
-        "fnn": NetworkKind(SquashedVector.fit, FNN, peak_rate=2e-3),
-        "bnn": NetworkKind(SquashedVector.fit, BNN, peak_rate=5e-3),
-    },
-    "exchangeable": {
-        "deepset": NetworkKind(SetSummary.fit, DeepSet, peak_rate=1e-2, any_num_obs=True),
-        SORTED: NetworkKind(SortedSet.fit, GatedMLP, peak_rate=2e-3, any_num_obs=True),
-        "set-attention": NetworkKind(SummaryAndObservations.fit, SetAttention, peak_rate=5e-3, any_num_obs=True),
-        "deepset2": NetworkKind(SquashedSet.fit, DeepSet2, peak_rate=2e-3),
-        # The paper also feeds exchangeable data to its vector networks.
-        "fnn": NetworkKind(SquashedVector.fit, FNN, peak_rate=2e-3),
-        "bnn": NetworkKind(SquashedVector.fit, BNN, peak_rate=5e-3),
-    },
-    "nested": {
-        "deepset": NetworkKind(NestedSummary.fit, DeepSet, peak_rate=1e-2, any_num_obs=True),
-    },
-    "series": {
-        "summary": NetworkKind(SeriesSummary.fit, SummarySeries, peak_rate=5e-3, any_num_obs=True),
-        "conv": NetworkKind(SeriesSummary.fit_with_values, ConvSeries, peak_rate=5e-3, any_num_obs=True),
-    },
-}
-
-
-# The one network for mixed data; each part is prepared as its structure's default network has it.
+AUTO = "auto"
+# The one network for mixed data; each array is prepared as the default network of its structure has it.
 MIXED_NETWORK = "mixed"
 MIXED_RATE = 5e-3
 
+# By structure and by name. Which one is the default, `Structure.default_network` says.
+NETWORKS: dict[str, dict[str, NetworkKind]] = {}
 
-def network_kind(structure: Structure, network: str, form: MixedForm | None = None) -> NetworkKind:
-    """Return the named architecture for data of this structure, and of this form if they are mixed."""
-    if isinstance(structure, str):
-        return NETWORKS[structure][network]
-    if form is None or network != MIXED_NETWORK:
-        raise ValueError(f"mixed data need a form and network={MIXED_NETWORK!r}; received {form} and {network!r}.")
-    defaults = [NETWORKS[structure[name]][check_network("auto", structure[name])] for name in form.names]
-    fit_parts = [kind.fit_preparation for kind in defaults]
-    fit = partial(MixedSummary.fit, shapes=list(form.shapes.values()), fit_parts=fit_parts)
+
+def register_network(structure: str, name: str, kind: NetworkKind) -> None:
+    """Make a network known, so that ``deepbf.fit(structure=structure, network=name)`` finds it.
+
+    `structure` is the name of a structure, registered or not yet. A network of the same name is replaced.
+    """
+    NETWORKS.setdefault(structure, {})[name] = kind
+
+
+register_network("vector", "gated", NetworkKind(prepare_vector, GatedMLP, peak_rate=2e-3))
+register_network("vector", "mlp", NetworkKind(prepare_plain_vector, ScaledMLP, peak_rate=5e-3))
+register_network("exchangeable", "deepset", NetworkKind(SetSummary.fit, DeepSet, peak_rate=1e-2, any_num_obs=True))
+register_network(
+    "exchangeable",
+    "sorted",
+    NetworkKind(SortedSet.fit, GatedMLP, peak_rate=2e-3, any_num_obs=True, scalars_only=True),
+)
+register_network(
+    "exchangeable",
+    "set-attention",
+    NetworkKind(SummaryAndObservations.fit, SetAttention, peak_rate=5e-3, any_num_obs=True),
+)
+register_network("exchangeable", "deepset2", NetworkKind(SquashedSet.fit, DeepSet2, peak_rate=2e-3))
+# The paper also feeds exchangeable data to its vector networks.
+for _structure in ("vector", "exchangeable"):
+    register_network(_structure, "fnn", NetworkKind(SquashedVector.fit, FNN, peak_rate=2e-3))
+    register_network(_structure, "bnn", NetworkKind(SquashedVector.fit, BNN, peak_rate=5e-3))
+register_network("nested", "deepset", NetworkKind(NestedSummary.fit, DeepSet, peak_rate=1e-2, any_num_obs=True))
+register_network("series", "summary", NetworkKind(SeriesSummary.fit, SummarySeries, peak_rate=5e-3, any_num_obs=True))
+register_network(
+    "series", "conv", NetworkKind(SeriesSummary.fit_with_values, ConvSeries, peak_rate=5e-3, any_num_obs=True)
+)
+
+
+def check_network(network: object, layout: DataLayout) -> None:
+    """Raise unless `network` is "auto" or the name of a network for data of this layout, whatever their shape."""
+    if layout.packed:
+        _checks.check_choice("network for mixed data", MIXED_NETWORK if network == AUTO else network, [MIXED_NETWORK])
+        return
+    structure = layout.arrays[0].structure.name
+    _checks.check_choice(f"network for structure={structure!r}", network, [AUTO, *NETWORKS.get(structure, {})])
+
+
+def choose_network(layout: DataLayout, network: str = AUTO) -> str:
+    """Return the name of the network that reads data of this layout: the one named, or the default for their shape.
+
+    This is the one place where "auto" is resolved, for estimators, for posterior samplers and for the arrays of mixed
+    data.
+    """
+    if layout.packed:
+        return MIXED_NETWORK
+    return layout.arrays[0].structure.default_network(layout.arrays[0].shape) if network == AUTO else network
+
+
+def network_kind(layout: DataLayout, network: str = AUTO) -> NetworkKind:
+    """Return the architecture that reads data of this layout, which must know the shape of a data set."""
+    if not layout.packed:
+        return NETWORKS[layout.arrays[0].structure.name][choose_network(layout, network)]
+    fit_parts = [_default_kind(array).fit_preparation for array in layout.arrays]
+    fit = partial(MixedSummary.fit, shapes=[array.shape for array in layout.arrays], fit_parts=fit_parts)
     return NetworkKind(fit, MixedHead, MIXED_RATE, any_num_obs=True)
 
 
-def network_for(structure: Structure, data_shape: tuple[int, ...]) -> str:
-    """Return the name of the default network for data sets of this shape."""
-    if structure == "exchangeable" and len(data_shape) == 1 and data_shape[0] <= MOST_SORTED:
-        return SORTED
-    return check_network("auto", structure)
+def check_simulated(layout: DataLayout, network: str, data: Sequence[NDArray[np.generic]]) -> None:
+    """Raise if simulated data, one array per model, do not have the structure that they were said to have.
+
+    That is a matter of the structure's own rules, and of what the network can do with observations that are vectors,
+    or that are not there.
+    """
+    for array, parts in layout.split(data):
+        structure = array.structure
+        shape = parts[0].shape[1:]
+        if len(shape) >= structure.num_axes:
+            named = None if layout.packed or network == AUTO else NETWORKS[structure.name][network]
+            kind = named or NETWORKS[structure.name][structure.default_network(shape)]
+            if kind.scalars_only and len(shape) > 1:
+                raise ValueError(
+                    f"network={network!r} puts observations in increasing order, so they must be scalars; the "
+                    f"simulators return data sets of shape {shape}. Pass network='deepset', or leave network out."
+                )
+            if not kind.any_num_obs and any(np.isnan(one).any() for one in parts if one.dtype.kind == "f"):
+                raise ValueError(
+                    f"{array.called} with network={network!r} needs every value; the simulators return masked arrays, "
+                    "with observations that are not there. Pass structure='exchangeable' or structure='nested' and "
+                    "their default network, or simulate every value."
+                )
+        structure.check_simulated(array.called, parts)
 
 
-def check_structure(structure: object) -> Structure:
-    """Return the structure, or structures by name, if they are known."""
-    if not isinstance(structure, Mapping):
-        return _checks.check_choice("structure", structure, NETWORKS)
-    if not structure:
-        raise ValueError(
-            "structure must name the arrays of a data set, each with its structure; received an empty dict."
-        )
-    for name in structure:
-        if not isinstance(name, str):
-            raise TypeError(f"structure must name the arrays of a data set by strings; received {name!r}.")
-    return {name: _checks.check_choice(f"structure[{name!r}]", structure[name], NETWORKS) for name in sorted(structure)}
+def takes_any_num_obs(layout: DataLayout, network: str) -> bool:
+    """Return whether the network, by name or "auto", reads data sets that differ in the number of observations."""
+    kinds = NETWORKS[layout.arrays[0].structure.name]
+    return layout.packed or network == AUTO or kinds[network].any_num_obs
 
 
-def check_network(network: object, structure: Structure) -> str:
-    """Return the name of a network for this structure; "auto" gives the structure's default."""
-    if not isinstance(structure, str):
-        return _checks.check_choice(
-            "network for mixed data", MIXED_NETWORK if network == "auto" else network, [MIXED_NETWORK]
-        )
-    names = NETWORKS[structure]
-    if network == "auto":
-        return next(iter(names))
-    return _checks.check_choice(f"network for structure={structure!r}", network, ["auto", *names])
+def _default_kind(array: ArrayLayout) -> NetworkKind:
+    return NETWORKS[array.structure.name][array.structure.default_network(array.shape)]

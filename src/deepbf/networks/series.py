@@ -10,7 +10,16 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from deepbf.networks.base import AbstractNetwork, AbstractPreparation, Head, HeadAlone, InputLayout, Pilot, squash
+from deepbf.networks.base import (
+    AbstractNetwork,
+    AbstractPreparation,
+    Head,
+    HeadAlone,
+    InputLayout,
+    Pilot,
+    Storable,
+    squash,
+)
 from deepbf.networks.features import MultiScale
 from deepbf.networks.histogram import SoftHistogram
 from deepbf.networks.series_features import (
@@ -126,7 +135,7 @@ SMALLEST_FEATURE_SPREAD = 1e-6
 SMALLEST_SPREAD = 1e-2
 
 
-class SeriesFeatures(eqx.Module):
+class SeriesFeatures(Storable):
     """The fixed features of a batch of series, each at about unit scale.
 
     `longest` is the length of the simulated series, with those that end early filled up by nan if `varies`.

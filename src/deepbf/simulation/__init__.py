@@ -1,7 +1,6 @@
-"""Running models: seeds that belong to the work, chunks, and a stream that runs ahead on any executor."""
+"""Running models: a source whose seeds belong to the work, and a stream that runs ahead on any executor."""
 
-from deepbf.simulation.chunks import CHUNK_SIZE, chunk_seed, simulate_chunks
-from deepbf.simulation.num_obs import NumObsRange
-from deepbf.simulation.stream import SimulationStream
+from deepbf.simulation.source import CHUNK_SIZE, Source, draw_num_obs
+from deepbf.simulation.stream import SimulationStream, check_executor
 
-__all__ = ["CHUNK_SIZE", "NumObsRange", "SimulationStream", "chunk_seed", "simulate_chunks"]
+__all__ = ["CHUNK_SIZE", "SimulationStream", "Source", "check_executor", "draw_num_obs"]

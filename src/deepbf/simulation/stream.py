@@ -12,11 +12,8 @@ from types import TracebackType
 import numpy as np
 from numpy.typing import NDArray
 
-from deepbf._mixed import MixedForm
 from deepbf.models import Model, SimulationError
-from deepbf.models.hyperparameters import Ranges
-from deepbf.simulation.chunks import CHUNK_SIZE, Transform, simulate_chunks
-from deepbf.simulation.num_obs import NumObsRange
+from deepbf.simulation.source import CHUNK_SIZE, Source, Transform
 
 
 class SimulationStream:
@@ -27,22 +24,12 @@ class SimulationStream:
 
     Parameters
     ----------
-    models
-        The models; each chunk holds the same number of data sets from each.
-    seed
-        The seed of the whole stream.
+    source
+        The models, the layout of their data and the seed: what is simulated.
     first_chunk
-        Where to start, to go on after chunks that another stream drew with the same seed.
+        Where to start, to go on after chunks that another stream of the same source drew.
     num_datasets
-        Data sets a model after which the stream ends, counted from chunk 0; None for an endless stream.
-    shapes
-        The shape of a data set by each model, if known; otherwise the first data tell, and all others must agree.
-    num_obs
-        The range of the number of observations a data set, for simulators that take it.
-    form
-        How data sets that are dicts of arrays are packed into rows.
-    hyperparameters
-        The ranges of the models' hyperparameters, whose values then come with the data.
+        The number of data sets per model after which the stream ends, counted from chunk 0; None for an endless stream.
     transform
         Runs on each model's data where they were simulated.
     executor
@@ -53,33 +40,26 @@ class SimulationStream:
 
     def __init__(
         self,
-        models: Sequence[Model],
-        seed: int,
+        source: Source,
         *,
         first_chunk: int = 0,
         num_datasets: int | None = None,
-        shapes: list[tuple[int, ...]] | None = None,
-        num_obs: NumObsRange | None = None,
-        form: MixedForm | None = None,
-        hyperparameters: Ranges | None = None,
         transform: Transform | None = None,
         executor: Executor | None = None,
         num_ahead: int | None = None,
     ) -> None:
-        check_executor(executor, models)
-        self._models = tuple(models)
-        self._seed = seed
+        check_executor(executor, source.models)
+        self._source = source
         self._num_datasets = num_datasets
         self._own_executor = None if executor is not None else ThreadPoolExecutor(1, "deepbf-simulation")
         self._executor: Executor = executor if executor is not None else self._own_executor  # pyright: ignore[reportAttributeAccessIssue]
         self.num_ahead = num_ahead if num_ahead is not None else 2 + num_workers(executor)
         self._tasks: deque[Future[list[NDArray[np.generic]]]] = deque()
         self._next_chunk = first_chunk
-        self._shapes: list[tuple[int, ...]] | None = shapes
+        # Where the layout does not know the shape of a data set yet, the first data tell, and all others must agree.
+        shape = source.layout.shape
+        self._shapes: list[tuple[int, ...]] | None = [shape] * len(source.models) if shape else None
         self._transform = transform
-        self._num_obs = num_obs
-        self._form = form
-        self._hyperparameters = hyperparameters
         self.chunks_per_task = 1
 
     def __enter__(self) -> SimulationStream:
@@ -100,16 +80,7 @@ class SimulationStream:
         while len(self._tasks) < self.num_ahead and self._num_left() != 0:
             sizes = self._next_sizes()
             with naming_dead_workers():
-                task = self._executor.submit(
-                    simulate_chunks,
-                    self._models,
-                    self._seed,
-                    sizes,
-                    self._transform,
-                    self._num_obs,
-                    self._form,
-                    self._hyperparameters,
-                )
+                task = self._executor.submit(self._source.simulate, sizes, self._transform)
             self._tasks.append(task)
 
     def ready(self) -> bool:
@@ -118,7 +89,7 @@ class SimulationStream:
         return bool(self._tasks) and self._tasks[0].done()
 
     def take(self, timeout: float | None = None) -> list[NDArray[np.generic]]:
-        """Return the next data in order, one array a model, waiting for them if need be.
+        """Return the next data in order, one array per model, waiting for them if need be.
 
         Raises `TimeoutError` after `timeout` seconds; the data stay in the stream.
         """
@@ -141,7 +112,7 @@ class SimulationStream:
     def _check_shape(self, data: list[NDArray[np.generic]]) -> None:
         shapes = [model_data.shape[1:] for model_data in data]
         self._shapes = self._shapes or shapes
-        for model, shape, before in zip(self._models, shapes, self._shapes, strict=True):
+        for model, shape, before in zip(self._source.models, shapes, self._shapes, strict=True):
             if shape != before:
                 raise SimulationError(
                     f"Model {model.name!r} failed: its simulator returned data sets of shape {shape}, and of shape "

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from deepbf._mixed import MixedForm
-from deepbf.models import ModelSet, SimulationError
-from deepbf.simulation import CHUNK_SIZE, NumObsRange, SimulationStream
-from deepbf.training.interrupt import StopOnInterrupt
+from deepbf.models import SimulationError
+from deepbf.simulation import CHUNK_SIZE, SimulationStream, Source
+from deepbf.training.console import StopOnInterrupt
 
-# Data sets a model: enough to place knots in the tails and to decorrelate a few hundred columns.
+# Data sets per model: enough to place knots in the tails and to decorrelate a few hundred columns.
 PILOT_DATASETS = 4096
 # A slow simulator gets no more than this share of a budget in seconds before training starts on what there is.
 PILOT_SHARE = 0.2
@@ -23,14 +22,14 @@ POLL_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Pilot:
-    """The first chunks, one array a model, and what they cost."""
+    """The first chunks, one array per model, and what they cost."""
 
     data: list[NDArray[np.generic]]
     seconds: float
 
     @property
     def num_datasets(self) -> int:
-        """Data sets a model."""
+        """The number of data sets per model."""
         return len(self.data[0])
 
     @property
@@ -38,43 +37,27 @@ class Pilot:
         """Chunks of the training stream that the pilot has used up."""
         return -(-self.num_datasets // CHUNK_SIZE)
 
-    @property
-    def data_shape(self) -> tuple[int, ...]:
-        """The shape of one data set."""
-        return self.data[0].shape[1:]
-
 
 def run_pilot(
-    model_set: ModelSet,
-    seed: int,
+    source: Source,
     *,
     executor: Executor | None,
     num_datasets: int | None,
-    num_obs: NumObsRange | None,
-    form: MixedForm | None = None,
     seconds: float | None,
     stop: StopOnInterrupt,
 ) -> Pilot:
     """Return the first data sets of the training stream, after checking that the models' data fit together.
 
-    `num_datasets` bounds what may be drawn a model, `seconds` how long; at least one chunk is always drawn.
+    `num_datasets` bounds what may be drawn of each model, `seconds` how long; at least one chunk is always drawn.
     """
     start = time.monotonic()
     wanted = min(PILOT_DATASETS, num_datasets) if num_datasets is not None else PILOT_DATASETS
     parts: list[list[NDArray[np.generic]]] = []
-    with SimulationStream(
-        model_set.models,
-        seed,
-        num_datasets=wanted,
-        num_obs=num_obs,
-        form=form,
-        hyperparameters=model_set.hyperparameters,
-        executor=executor,
-    ) as stream:
+    with SimulationStream(source, num_datasets=wanted, executor=executor) as stream:
         while not stream.exhausted:
-            parts.append(take_or_stop(stream, stop))
+            parts.append(_take_or_stop(stream, stop))
             if len(parts) == 1:
-                check_same_shape(model_set, parts[0])
+                _check_same_shape(source, parts[0])
             elapsed = time.monotonic() - start
             if seconds is not None and elapsed > PILOT_SHARE * seconds:
                 break
@@ -84,7 +67,7 @@ def run_pilot(
     return Pilot(data, time.monotonic() - start)
 
 
-def take_or_stop(stream: SimulationStream, stop: StopOnInterrupt) -> list[NDArray[np.generic]]:
+def _take_or_stop(stream: SimulationStream, stop: StopOnInterrupt) -> list[NDArray[np.generic]]:
     """Return the next data, raising KeyboardInterrupt if Ctrl-C comes first."""
     while True:
         if stop.requested:
@@ -95,12 +78,13 @@ def take_or_stop(stream: SimulationStream, stop: StopOnInterrupt) -> list[NDArra
             continue
 
 
-def check_same_shape(model_set: ModelSet, data: list[NDArray[np.generic]]) -> None:
+def _check_same_shape(source: Source, data: list[NDArray[np.generic]]) -> None:
     """Raise unless all models make data sets of one shape."""
+    names = [model.name for model in source.models]
     shapes = [model_data.shape[1:] for model_data in data]
-    for name, shape in zip(model_set.names, shapes, strict=True):
+    for name, shape in zip(names, shapes, strict=True):
         if shape != shapes[0]:
             raise SimulationError(
-                f"models must make data sets of one shape to be compared; {model_set.names[0]!r} makes {shapes[0]}, "
+                f"models must make data sets of one shape to be compared; {names[0]!r} makes {shapes[0]}, "
                 f"{name!r} makes {shape}. Make both simulators return the same shape after the leading axis."
             )

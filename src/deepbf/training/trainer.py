@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,28 +16,22 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
-from deepbf._mixed import MixedForm
 from deepbf._numerics import log_evidence
+from deepbf.layout import DataLayout
 from deepbf.models import ModelSet, SimulationError
-from deepbf.networks import Structure
+from deepbf.networks import check_simulated
 from deepbf.networks.ensemble import ensemble_log_odds, in_batches, init_ensemble, settle_ensemble
-from deepbf.simulation import CHUNK_SIZE, NumObsRange, SimulationStream
+from deepbf.simulation import CHUNK_SIZE, SimulationStream, Source
 from deepbf.standardise import Standardiser
-from deepbf.training.budget import MOST_PASSES, Budget, fitting_batch_size
-from deepbf.training.clock import Clock
-from deepbf.training.goal import Goal
-from deepbf.training.intake import PREPARE_ROWS, Intake, prepared_at_once
-from deepbf.training.interrupt import StopOnInterrupt
-from deepbf.training.muon import muon_of
-from deepbf.training.optimise import FlatNetworks, init_state, make_block
-from deepbf.training.order import comes_in_any_order
+from deepbf.support import comes_in_any_order
+from deepbf.training.budget import MOST_PASSES, Budget, Clock, fitting_batch_size
+from deepbf.training.console import ProgressBar, StopOnInterrupt
+from deepbf.training.intake import PREPARE_ROWS, Intake, Thinning, prepared_at_once
+from deepbf.training.optimise import FlatNetworks, Goal, init_state, make_block, muon_of
 from deepbf.training.pilot import POLL_SECONDS, Pilot, run_pilot
 from deepbf.training.pool import FRESH_BYTES, POOL_BYTES, Pool
-from deepbf.training.progress import ProgressBar
 from deepbf.training.schedule import Schedule
-from deepbf.training.structured import Array, arrays_of, check_arrays, find_form, fit_standardiser, sizes_of
-from deepbf.training.thinning import Thinning
-from deepbf.training.trained import PartialTrainingError, TrainedEnsemble, TrainingRecord, size_part
+from deepbf.training.trained import PartialTrainingError, TrainedEnsemble, TrainingRecord
 
 # Long enough to drown the cost of handing a task over, short enough to fill the pool smoothly.
 TASK_SECONDS = 0.05
@@ -55,63 +50,74 @@ CHECKS_BEFORE_THINNING = 2
 
 def train(
     model_set: ModelSet,
+    layout: DataLayout,
     *,
-    structure: Structure,
     network: str,
     goal: Goal,
     schedule: Schedule,
     budget: Budget,
     num_members: int,
-    num_obs: NumObsRange | None,
     executor: Executor | None,
     seed: int,
     progress: bool,
     started: float,
 ) -> TrainedEnsemble:
-    """Return an ensemble trained on simulations of the models, within the budget counted from `started`."""
-    simulation_seed, init_seed, draw_seed = (
-        int(child.generate_state(1, np.uint64)[0]) for child in np.random.SeedSequence(seed).spawn(3)
-    )
+    """Return an ensemble trained on simulations of the models, within the budget counted from `started`.
+
+    `layout` is what the user said about the data; the pilot completes it. `network` is a name or "auto", for the
+    checks of simulated data; `goal` says what is trained. A simulator that fails in the middle raises
+    `PartialTrainingError` with what was trained until then.
+    """
+    seeds = training_seeds(seed)
+    source = Source(model_set.models, layout, seeds.simulation)
     num_each = None if budget.num_simulations is None else budget.num_simulations // len(model_set)
     with StopOnInterrupt() as stop, ProgressBar(progress) as bar:
-        form = find_form(model_set, structure, num_obs, simulation_seed)
-        pilot = run_pilot(
-            model_set, simulation_seed, executor=executor, num_datasets=num_each, num_obs=num_obs, form=form,
-            seconds=budget.seconds, stop=stop,
-        )  # fmt: skip
-        arrays = arrays_of(structure, form, pilot.data)
-        check_arrays(arrays, network)
-        standardiser = fit_standardiser(arrays, form)
+        pilot = run_pilot(source, executor=executor, num_datasets=num_each, seconds=budget.seconds, stop=stop)
+        check_simulated(layout, network, pilot.data)
+        source = replace(source, layout=layout.seen(pilot.data))
+        standardiser = fit_standardiser(source.layout, pilot.data)
         with SimulationStream(
-            model_set.models,
-            simulation_seed,
+            source,
             first_chunk=pilot.num_chunks,
             num_datasets=num_each,
-            shapes=[pilot.data_shape] * len(model_set),
-            num_obs=num_obs,
-            form=form,
-            hyperparameters=model_set.hyperparameters,
             transform=standardiser,
             executor=executor,
         ) as stream:
             seconds_a_chunk = pilot.seconds / pilot.num_chunks
-            most = max(1, prepared_at_once(pilot.data_shape) // (CHUNK_SIZE * len(model_set)))
+            most = max(1, prepared_at_once(source.layout.shape) // (CHUNK_SIZE * len(model_set)))
             stream.chunks_per_task = int(np.clip(TASK_SECONDS / seconds_a_chunk, 1, most))
             task_bytes = stream.chunks_per_task * CHUNK_SIZE * sum(data[:1].size * 4 for data in pilot.data)
             ahead_bytes = AHEAD_BYTES_ALL_FRESH if budget.all_fresh else AHEAD_BYTES
             stream.num_ahead = max(stream.num_ahead, min(ahead_bytes // task_bytes, MOST_TASKS_AHEAD))
             stream.run_ahead()
             trainer = Trainer(
-                pilot, arrays, standardiser, form, goal, stream, schedule, budget, started, num_members=num_members,
-                init_key=jax.random.key(init_seed % 2**31), draw_rng=np.random.default_rng(draw_seed),
+                source.layout, pilot, standardiser, goal, stream, schedule, budget, started, num_members=num_members,
+                init_key=jax.random.key(seeds.init % 2**31), draw_rng=np.random.default_rng(seeds.draws),
             )  # fmt: skip
-            known = {"form": form, "num_obs_asked": num_obs is not None, "hyperparameters": model_set.hyperparameters}
-            try:
-                return replace(trainer.run(bar, stop), **known)
-            except PartialTrainingError as error:
-                if error.partial is not None:
-                    error.partial = replace(error.partial, **known)
-                raise
+            return trainer.run(bar, stop)
+
+
+class TrainingSeeds(NamedTuple):
+    """One seed for each use, so that no use depends on how much another draws."""
+
+    simulation: int
+    init: int
+    draws: int
+
+
+def training_seeds(seed: int) -> TrainingSeeds:
+    """Return the seeds of simulations, of initial weights and of mini-batches that follow from the user's seed."""
+    children = np.random.SeedSequence(seed).spawn(3)
+    return TrainingSeeds(*(int(child.generate_state(1, np.uint64)[0]) for child in children))
+
+
+def fit_standardiser(layout: DataLayout, data: Sequence[NDArray[np.generic]]) -> Standardiser:
+    """Return the standardiser of simulated data, one array per model: each array of a data set has scales of its own.
+
+    Observations of an array share one location and scale.
+    """
+    parts = [Standardiser.fit(own, num_axes=array.structure.num_axes) for array, own in layout.split(data)]
+    return Standardiser.joined(parts, [array.shape for array in layout.arrays]) if layout.packed else parts[0]
 
 
 class Trainer:
@@ -119,10 +125,9 @@ class Trainer:
 
     def __init__(
         self,
+        layout: DataLayout,
         pilot: Pilot,
-        arrays: Sequence[Array],
         standardiser: Standardiser,
-        form: MixedForm | None,
         goal: Goal,
         stream: SimulationStream,
         schedule: Schedule,
@@ -135,19 +140,15 @@ class Trainer:
     ) -> None:
         num_models = len(pilot.data)
         standardised = [standardiser(data) for data in pilot.data]
-        self._data_shape = pilot.data_shape
+        self._layout = layout
         self._standardiser = standardiser
         self._stream = stream
-        kind = goal.kind_of(form, pilot.data_shape)
+        kind = goal.kind_of(layout)
         self._schedule = schedule.for_network(kind.peak_rate)
         self._preparation = kind.fit_preparation(standardised)
-        layout = self._layout = self._preparation.layout(pilot.data_shape)
-        self._any_order = len(arrays) == 1 and arrays[0].structure == "exchangeable" and comes_in_any_order(pilot.data)
-        self._sizes = {array.name: sizes_of(array) for array in arrays}
-        # Of mixed data, the number of observations is that of one of the parts.
-        sized = arrays[size_part(self._preparation)]
-        self._num_obs = self._sizes[sized.name][0] if layout.knows_size else None
-        self._size_column = layout.num_summary - 1
+        inputs = self._inputs = self._preparation.layout(layout.shape)
+        structure = layout.arrays[0].structure
+        self._any_order = not layout.packed and structure.any_order and comes_in_any_order(pilot.data)
         batch_size = fitting_batch_size(
             schedule.batch_size, budget.expected_datasets(num_models, pilot.num_datasets / pilot.seconds)
         )
@@ -155,12 +156,12 @@ class Trainer:
         capacity = FRESH_BYTES if budget.all_fresh else POOL_BYTES
         thinning = Thinning(num_models, int(draw_rng.integers(2**31))) if schedule.thin else None
         # Thinned rows carry their weights.
-        width = layout.width + (0 if thinning is None else 1)
+        width = inputs.width + (0 if thinning is None else 1)
         self._pool = Pool(
             num_models, width, batch_size, num_members, draw_rng, capacity_bytes=capacity,
             most_added=max(len(pilot.data[0]), PREPARE_ROWS // num_models),
         )  # fmt: skip
-        self._networks = FlatNetworks(init_ensemble(kind, layout, num_models, num_members, init_key))
+        self._networks = FlatNetworks(init_ensemble(kind, inputs, num_models, num_members, init_key))
         optimiser = muon_of(self._networks) if schedule.orthogonal else goal.optimiser_of(self._networks)
         self._state = init_state(self._networks, optimiser)
         self._block = make_block(self._networks, goal.objective, optimiser)
@@ -168,7 +169,7 @@ class Trainer:
         planned = budget.planned_steps(num_models, batch_size)
         self._clock = Clock(seconds=budget.seconds, planned_steps=planned, started=started)
         self._intake = Intake(
-            self._preparation, pilot.data_shape, num_models, self._pool, thinning=thinning,
+            self._preparation, layout.shape, num_models, self._pool, thinning=thinning,
             num_steps_unthinned=self._clock.steps_until_check(CHECKS_BEFORE_THINNING + 1),
         )  # fmt: skip
         self._judge = jax.jit(partial(held_out_log_odds, self._networks))
@@ -307,10 +308,11 @@ class Trainer:
 
     def _held_out_num_obs(self) -> NDArray[np.int32] | None:
         """Return how many observations the simulations set aside have, if that varies."""
-        if self._num_obs is None:
+        if not self._inputs.knows_size:
             return None
-        shares = np.stack([rows[:, self._size_column] for rows in self._intake.held_out.rows()])
-        return np.round(shares * self._num_obs[1]).astype(np.int32)
+        # The last summary column is the number of observations as a share of the most.
+        shares = np.stack([rows[:, self._inputs.num_summary - 1] for rows in self._intake.held_out.rows()])
+        return np.round(shares * self._layout.sized.sizes[0][1]).astype(np.int32)
 
     def _settling_batch(self) -> jax.Array:
         if self._reference is None:
@@ -332,16 +334,14 @@ class Trainer:
             history=self._history,
         )
         return TrainedEnsemble(
+            self._layout,
             self._standardiser,
             self._preparation,
             networks,
-            self._data_shape,
             record,
             self._held_out_log_odds(best),
             self._held_out_num_obs(),
-            self._num_obs,
-            sizes=self._sizes,
-            typicality=self._intake.typicality(self._layout),
+            typicality=self._intake.typicality(self._inputs),
             any_order=self._any_order,
         )
 

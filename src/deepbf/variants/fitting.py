@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from deepbf import _checks
-from deepbf.fitting import fit
+from deepbf.estimator.fitting import fit
 from deepbf.models import Model
 from deepbf.variants.splitting import Variants, check_training
 

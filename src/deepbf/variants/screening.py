@@ -17,7 +17,7 @@ from deepbf import _checks
 from deepbf.estimator import BayesFactor
 from deepbf.estimator.bayes_factor import MANY_DATASETS
 from deepbf.models import Model
-from deepbf.models.simulated_data import masked_where_absent
+from deepbf.models.model import masked_where_absent
 from deepbf.networks.ensemble import compile_evaluation, in_batches
 from deepbf.simulation import CHUNK_SIZE, NumObsRange, SimulationStream
 from deepbf.training.intake import prepared_at_once

@@ -16,11 +16,11 @@ from rich.progress import Progress
 from deepbf import _checks
 from deepbf.estimator import BayesFactor
 from deepbf.estimator.bayes_factor import Data
+from deepbf.estimator.fitting import fit
 from deepbf.estimator.observed_data import check_fixed
-from deepbf.fitting import fit
 from deepbf.models import Model, ModelSet
 from deepbf.models.hyperparameters import describe
-from deepbf.models.simulated_data import masked_where_absent
+from deepbf.models.model import masked_where_absent
 from deepbf.networks import Structure, check_structure
 from deepbf.simulation.stream import check_executor
 from deepbf.training import Budget

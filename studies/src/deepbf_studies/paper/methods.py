@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from deepbf import losses
 from deepbf.estimator import BayesFactor
-from deepbf.fitting import fit
+from deepbf.estimator.fitting import fit
 from deepbf.models import Model
 
 FNN, BNN, DEEPSET2, OURS = "DeepBF-FNN", "DeepBF-BNN", "DeepBF-DeepSet", "deepbf"

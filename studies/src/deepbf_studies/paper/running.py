@@ -13,7 +13,7 @@ import jax
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from deepbf import _checks
-from deepbf.fitting import StoppedEarlyWarning
+from deepbf.estimator.fitting import StoppedEarlyWarning
 from deepbf_studies.paper.cache import Cache
 from deepbf_studies.paper.catalogue import find_target
 from deepbf_studies.paper.step import Step, in_order

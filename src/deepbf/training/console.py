@@ -1,11 +1,41 @@
-"""The progress bar: share done, loss, simulations, time left."""
+"""What a person sees and does during training: the progress bar, and Ctrl-C as a request to stop."""
 
 from __future__ import annotations
 
-from types import TracebackType
+import signal
+import threading
+from types import FrameType, TracebackType
+from typing import Any
 
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgressColumn, TextColumn
 from rich.text import Text
+
+
+class StopOnInterrupt:
+    """Within the block, the first Ctrl-C sets `requested`; a second one raises KeyboardInterrupt as usual.
+
+    Outside the main thread, where Python delivers no signals, it does nothing.
+    """
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._previous: Any = None
+
+    def __enter__(self) -> StopOnInterrupt:
+        if threading.current_thread() is threading.main_thread():
+            self._previous = signal.signal(signal.SIGINT, self._handle)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._previous is not None:
+            signal.signal(signal.SIGINT, self._previous)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.requested:
+            raise KeyboardInterrupt
+        self.requested = True
 
 
 class TimeLeft(ProgressColumn):

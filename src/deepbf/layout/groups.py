@@ -1,8 +1,10 @@
-"""Groups of different sizes, as users have them, made into one array with nan where an observation is absent."""
+"""Nested data, exchangeable groups of exchangeable observations: groups of different sizes in one array.
+
+Absent observations, of smaller groups and of data sets with fewer groups, are nan.
+"""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,28 +12,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepbf import _checks
-from deepbf.models.simulated_data import with_nan_for_absent
-from deepbf.training.structured import Sizes, count_present
+from deepbf.layout.observations import warn_or_raise
+from deepbf.layout.structure import Shape, Sizes, Structure, count_present
+from deepbf.models.model import with_nan_for_absent
 
-ADVICE = "Leave missing observations out of their group, if that they are missing tells nothing."
-Shape = tuple[int, ...]
+_ADVICE = "Leave missing observations out of their group, if that they are missing tells nothing."
 
 
-def padded_groups(
-    argument: str, data: Any, data_shape: Shape, sizes: Sizes = (), *, extrapolate: bool = False
-) -> NDArray[np.float64]:
-    """Return data sets along a leading axis, filled up with nan to the most groups and observations of the fit.
+class Nested(Structure):
+    """Exchangeable groups along axis 1 of what simulators return, and their exchangeable observations along axis 2.
 
-    `sizes` has the fewest and the most groups, and observations of a group, in training; data sets with fewer are
-    refused, or answered with a warning if `extrapolate`.
+    Simulators mask (`numpy.ma`) the observations that smaller groups lack, and whole groups that smaller data sets
+    lack. Observed data may also be lists of groups of different lengths.
     """
-    padded = pad_groups(argument, data, data_shape)
-    if sizes and len(padded):
-        check_fewest(argument, padded, sizes, extrapolate=extrapolate)
-    return padded
+
+    name = "nested"
+    num_axes = 2
+    simulated_shape = "(size, num_groups, num_obs)"
+
+    def default_network(self, shape: Shape) -> str:
+        """Return "deepset", which reads summaries within and between groups, for every shape."""
+        del shape
+        return "deepset"
+
+    def sizes_of(self, data: Sequence[NDArray[np.generic]]) -> Sizes:
+        groups = [count_present(model_data.reshape(-1, *model_data.shape[2:])) for model_data in data]
+        # Groups without observations are absent groups.
+        fewest = min(int(count[count > 0].min()) for count in groups)
+        return (*super().sizes_of(data), (fewest, data[0].shape[2]))
+
+    def check_observed(
+        self, argument: str, data: Any, shape: Shape, sizes: Sizes, *, varies: bool, extrapolate: bool
+    ) -> NDArray[np.generic]:
+        del varies
+        padded = pad_groups(argument, data, shape)
+        if sizes and len(padded):
+            _check_fewest(argument, padded, sizes, extrapolate=extrapolate)
+        return padded
 
 
-def check_fewest(argument: str, padded: NDArray[np.float64], sizes: Sizes, *, extrapolate: bool) -> None:
+def _check_fewest(argument: str, padded: NDArray[np.float64], sizes: Sizes, *, extrapolate: bool) -> None:
     """Raise, or warn if wanted, where a data set has fewer groups, or a smaller group, than any in training."""
     per_group = count_present(padded.reshape(-1, *padded.shape[2:])).reshape(padded.shape[:2])
     num_groups = (per_group > 0).sum(axis=1)
@@ -41,17 +61,12 @@ def check_fewest(argument: str, padded: NDArray[np.float64], sizes: Sizes, *, ex
         (smallest, sizes[1], "observations in a group"),
     ):
         outside = np.flatnonzero(found < fewest)
-        if not len(outside):
-            continue
-        said = (
-            f"{argument} has {len(outside)} of {len(padded)} data sets with fewer {what} than in training, {fewest} to "
-            f"{most}: the first has {found[outside[0]]}"
-        )
-        if not extrapolate:
-            raise ValueError(
-                f"{said}. Fit again with simulators that draw as few, or pass extrapolate=True to go beyond training."
+        if len(outside):
+            said = (
+                f"{argument} has {len(outside)} of {len(padded)} data sets with fewer {what} than in training, "
+                f"{fewest} to {most}: the first has {found[outside[0]]}"
             )
-        warnings.warn(f"{said}. The answer is extrapolated: nothing vouches for it.", stacklevel=6)
+            warn_or_raise(said, "simulators that draw as few", extrapolate=extrapolate)
 
 
 def pad_groups(argument: str, data: Any, data_shape: Shape) -> NDArray[np.float64]:
@@ -71,26 +86,6 @@ def pad_groups(argument: str, data: Any, data_shape: Shape) -> NDArray[np.float6
             "Pass an array, a masked array, or a list of groups, each a list of observations."
         )
     return _pad_lists(argument, data, data_shape)
-
-
-def refuse_ragged(argument: str, data: Any, structure: str, data_shape: Shape) -> None:
-    """Raise if these are data sets of different sizes, or with absent values, for an estimator of one shape."""
-    if np.ma.isMaskedArray(data) and np.ma.getmaskarray(data).any():
-        what = f"masks {int(np.ma.getmaskarray(data).sum())} of its values"
-    elif isinstance(data, list | tuple) and _lengths_differ(data):
-        what = "holds lists of different lengths"
-    else:
-        return
-    raise ValueError(
-        f"{argument} {what}; this estimator was fitted with structure={structure!r} to data sets of shape "
-        f"{data_shape}, all of it there. Fit with num_obs=(low, high) for sets of different sizes, or with "
-        "structure='nested' for groups of observations."
-    )
-
-
-def _lengths_differ(data: Sequence[Any]) -> bool:
-    lengths = {len(entry) if hasattr(entry, "__len__") else None for entry in data}
-    return len(lengths) > 1 or any(isinstance(entry, list | tuple) and _lengths_differ(entry) for entry in data)
 
 
 def _pad_array(argument: str, array: NDArray[np.generic], data_shape: Shape) -> NDArray[np.float64]:
@@ -180,7 +175,7 @@ def _check_group(name: str, group: Any, data_shape: Shape) -> NDArray[np.generic
 def _check_nothing_missing(name: str, array: NDArray[np.generic]) -> None:
     nonfinite = _checks.describe_nonfinite(array)
     if nonfinite is not None:
-        raise ValueError(f"{name} has {nonfinite}. {ADVICE}")
+        raise ValueError(f"{name} has {nonfinite}. {_ADVICE}")
 
 
 def _check_fits(name: str, num_groups: int, num_obs: int, data_shape: Shape) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
@@ -12,24 +11,15 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from deepbf import _checks, losses
-from deepbf.estimator import BayesFactor
+from deepbf.estimator.bayes_factor import BayesFactor
+from deepbf.layout import DataLayout, NumObsRange, Structure, find_structure
 from deepbf.models import Model, ModelSet, SimulationError
-from deepbf.networks import (
-    NETWORKS,
-    OBSERVATION_AXES,
-    Structure,
-    check_network,
-    check_structure,
-    linked,
-    network_for,
-    network_kind,
-)
-from deepbf.simulation import NumObsRange
-from deepbf.simulation.stream import check_executor
+from deepbf.networks import NETWORKS, NetworkKind, check_network, choose_network, linked, network_kind
+from deepbf.networks.registry import AUTO
+from deepbf.simulation import check_executor
 from deepbf.training import Budget, TrainedEnsemble, train
-from deepbf.training.goal import classification
+from deepbf.training.optimise import classification
 from deepbf.training.schedule import AUTO_NAME, PAPER_NAME, PAPER_STEPS, THOROUGH_NAME, named_schedule
-from deepbf.training.structured import beside_its_hyperparameters
 from deepbf.training.trained import PartialTrainingError
 
 
@@ -76,9 +66,9 @@ def fit(
         between. Simulators then take it: ``simulator(rng, params, num_obs)``. By default each simulator draws as many
         observations as it does. Of a dict of arrays, those grow whose shape follows it.
     prior_probs
-        One probability a model, for the posterior probabilities. Equal by default. Bayes factors do not depend on it.
+        One probability per model, for the posterior probabilities. Equal by default. Bayes factors do not depend on it.
     training_probs
-        The mixture of models that the classifier is trained at, one probability a model. Equal by default, which is
+        The mixture of models that the classifier is trained at, one probability per model. Equal by default, which is
         the best start: another mixture aims at the same Bayes factors, and moves the effort to where its posterior
         probabilities are in doubt.
     network
@@ -101,9 +91,9 @@ def fit(
         stand for all, and takes steps (Muon's) that learn rare data sooner. "paper" is the paper's own (Section S3), of
         400,000 steps unless a budget is given.
     batch_size
-        Data sets a model in a mini-batch; fewer where there are few simulations. By default 128, 512 if thorough, and
-        200 by the paper's schedule. Larger ones learn from more simulations in as many steps: worth their time where
-        simulating is cheap and small errors of strong evidence matter.
+        The number of data sets per model in a mini-batch; fewer where there are few simulations. By default 128, 512
+        if thorough, and 200 by the paper's schedule. Larger ones learn from more simulations in as many steps: worth
+        their time where simulating is cheap and small errors of strong evidence matter.
     executor
         Any `concurrent.futures.Executor` to simulate on; one background thread by default.
     seed
@@ -127,43 +117,34 @@ def fit(
     """
     started = time.monotonic()
     model_set = ModelSet.of(models, prior_probs)
-    laid_out = beside_its_hyperparameters(check_structure(structure), model_set)
-    named_network = check_network(network, laid_out)
+    found = find_structure(structure)
+    check_network(network, DataLayout.unseen(found, model_set))
     chosen_schedule = named_schedule(schedule, batch_size)
-    budget = check_budget(schedule, seconds, steps, num_simulations, len(model_set))
+    budget = _check_budget(schedule, seconds, steps, num_simulations, len(model_set))
     loss_kind = losses.by_name(loss)
     mixture = None if training_probs is None else _checks.check_probs("training_probs", training_probs, model_set.names)
-    num_obs_range = None if num_obs is None else check_num_obs(num_obs, model_set, laid_out, named_network)
+    num_obs_range = None if num_obs is None else check_num_obs(num_obs, model_set, found, network)
     num_members = _checks.check_count("ensemble", ensemble)
     check_executor(executor, model_set.models)
     seed = _checks.check_seed("seed", seed)
 
-    def network_of(data_shape: tuple[int, ...]) -> str:
-        return network_for(laid_out, data_shape) if network == "auto" else named_network
+    def kind_of(layout: DataLayout) -> NetworkKind:
+        return linked(network_kind(layout, network), loss_kind.link)
 
     def as_estimator(trained: TrainedEnsemble) -> BayesFactor:
-        chosen = network_of(trained.data_shape)
-        return BayesFactor(model_set.names, model_set.prior_probs, laid_out, chosen, trained, loss, model_set.models)
+        chosen = choose_network(trained.layout, network)
+        return BayesFactor(model_set.names, model_set.prior_probs, chosen, trained, loss, model_set.models)
 
-    run = partial(
-        train,
-        model_set,
-        structure=laid_out,
-        network=named_network,
-        goal=classification(
-            lambda form, data_shape: linked(network_kind(laid_out, network_of(data_shape), form), loss_kind.link),
-            loss_kind.of_log_odds if mixture is None else losses.at_mixture(loss_kind.of_log_odds, mixture),
-            weighted=chosen_schedule.thin,
-        ),
-        schedule=chosen_schedule,
-        budget=budget,
-        num_members=num_members,
-        num_obs=num_obs_range,
-        executor=executor,
-        seed=seed,
-        progress=progress,
-        started=started,
+    goal = classification(
+        kind_of,
+        loss_kind.of_log_odds if mixture is None else losses.at_mixture(loss_kind.of_log_odds, mixture),
+        weighted=chosen_schedule.thin,
     )
+    layout = DataLayout.of(model_set, found, num_obs_range, seed=seed)
+    run = partial(
+        train, model_set, layout, network=network, goal=goal, schedule=chosen_schedule, budget=budget,
+        num_members=num_members, executor=executor, seed=seed, progress=progress, started=started,
+    )  # fmt: skip
     return kept_if_stopped(run, as_estimator, PartialFitError, "estimator")
 
 
@@ -187,25 +168,30 @@ def kept_if_stopped(
         raised.partial = kept
         raise raised from error
     if trained.record.stopped == "interrupted":
-        warnings.warn(
+        _checks.warn_user(
             f"training was interrupted after {trained.record.seconds:.0f} s; this is the best {what} so far.",
             StoppedEarlyWarning,
-            stacklevel=3,
         )
     return build(trained)
 
 
-def check_num_obs(num_obs: tuple[int, int], model_set: ModelSet, structure: Structure, network: str) -> NumObsRange:
-    """Return the range of the number of observations, if structure, network and every simulator can do with one."""
+def check_num_obs(
+    num_obs: tuple[int, int], model_set: ModelSet, structure: Structure | Mapping[str, Structure], network: str
+) -> NumObsRange:
+    """Return the range of the number of observations, if structure, network and every simulator can do with one.
+
+    `num_obs` is what the user passed, `network` a name or "auto".
+    """
     checked = NumObsRange.of(num_obs)
-    structures = [structure] if isinstance(structure, str) else structure.values()
-    if not any(OBSERVATION_AXES[one] == 1 for one in structures):
+    structures = [structure] if isinstance(structure, Structure) else list(structure.values())
+    if not any(one.num_axes == 1 for one in structures):
+        named = structure.name if isinstance(structure, Structure) else {k: one.name for k, one in structure.items()}
         raise ValueError(
             f"num_obs needs data with one axis of observations, structure='exchangeable' or 'series'; received "
-            f"structure={structure!r}. Leave num_obs out, or change the structure."
+            f"structure={named!r}. Leave num_obs out, or change the structure."
         )
-    if isinstance(structure, str) and not NETWORKS[structure][network].any_num_obs:
-        able = [name for name, kind in NETWORKS[structure].items() if kind.any_num_obs]
+    if isinstance(structure, Structure) and network != AUTO and not NETWORKS[structure.name][network].any_num_obs:
+        able = [name for name, kind in NETWORKS[structure.name].items() if kind.any_num_obs]
         raise ValueError(
             f"network={network!r} reads a fixed number of observations; received num_obs={tuple(checked)}. "
             f"Pass network={able[0]!r}, or leave num_obs out."
@@ -215,7 +201,7 @@ def check_num_obs(num_obs: tuple[int, int], model_set: ModelSet, structure: Stru
     return checked
 
 
-def check_budget(
+def _check_budget(
     schedule: str, seconds: float | None, steps: int | None, num_simulations: int | None, num_models: int
 ) -> Budget:
     """Return the checked budget; the paper's schedule brings its own number of steps."""

@@ -1,18 +1,17 @@
-"""Trials of an estimator on fresh simulations: how good it is, and what it would say of data yet to be collected."""
+"""An estimator on fresh simulations: how good it is, and what it would say of data yet to be collected."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from deepbf import _checks
-from deepbf._mixed import shapes_of
-from deepbf.estimator.observed_data import Data, DataShape, need_values
-from deepbf.estimator.path import need_range
+from deepbf.estimator.curves import need_range
+from deepbf.layout import Data, shapes_of
 from deepbf.models import Model, ModelSet
 
 if TYPE_CHECKING:
@@ -49,9 +48,9 @@ def evaluate_afresh(
     if first == second:
         raise ValueError(f"model and over must differ; both are {bf.names[first]!r}.")
     num_obs = evaluated_num_obs(bf, num_obs, observed)
-    if observed is not None and num_obs is None and bf.ensemble.form is None:
+    if observed is not None and num_obs is None and not bf.layout.packed:
         # As simulators pad it, so that the toolkit finds the shape that it expects.
-        observed = np.asarray(bf.check_data("observed", observed)[0])
+        observed = np.asarray(bf.layout.check("observed", observed)[0])
     checked = check_models(bf, models)
     prior = bf.prior_or_own(prior_probs)[[first, second]]
     return evaluate(
@@ -106,14 +105,14 @@ def design_afresh(
 
 def evaluated_num_obs(bf: BayesFactor, num_obs: int | None, observed: Data | None) -> int | None:
     """Return how many observations to simulate, if the estimator leaves that open."""
-    data = None if observed is None else bf.check_data("observed", observed)
-    if bf.num_obs is None or not bf.ensemble.num_obs_asked:
+    data = None if observed is None else bf.layout.check("observed", observed, values=bf.values)
+    if bf.layout.num_obs is None or bf.layout.asked is None:
         if num_obs is not None:
             raise ValueError(f"num_obs cannot be chosen: this estimator is for data of shape {bf.data_shape}.")
         return None
     if num_obs is None and data is not None:
-        return bf.count_observations(data)
-    low, high = bf.num_obs
+        return int(bf.layout.count(data)[0])
+    low, high = bf.layout.num_obs
     if num_obs is None or not low <= _checks.check_count("num_obs", num_obs) <= high:
         raise ValueError(
             f"num_obs must say how many observations to evaluate at, from {low} to {high}; received {num_obs}."
@@ -128,26 +127,22 @@ def check_models(bf: BayesFactor, models: Sequence[Model] | None) -> tuple[Model
             "models are needed to simulate, and an estimator's file does not hold them; pass models=[...], "
             f"those of the fit: {', '.join(bf.names)}."
         )
-    need_values(bf.ensemble, bf.values)
+    bf.layout.need_values(bf.values)
     given = ModelSet.of((bf.models or ()) if models is None else models)
     if given.names != bf.names:
         raise ValueError(
             f"models must be those of the fit, in its order: {', '.join(bf.names)}; received {', '.join(given.names)}."
         )
     fixed = given.models if bf.values is None else tuple(model.at(**bf.values) for model in given.models)
-    most = None if bf.num_obs is None or not bf.ensemble.num_obs_asked else bf.num_obs[1]
+    most = None if bf.layout.asked is None else bf.layout.asked.high
     for model in fixed:
         if most is not None:
             model.check_takes_num_obs()
-        shape = shape_of(model.simulate(1, seed=0, num_obs=most).data)
+        data = model.simulate(1, seed=0, num_obs=most).data
+        shape = shapes_of(data) if isinstance(data, Mapping) else data.shape[1:]
         if shape != bf.data_shape:
             raise ValueError(
                 f"models must simulate data sets of shape {bf.data_shape}, as in the fit; {model.name} simulates "
                 f"shape {shape}. Fit them anew, or pass the models of the fit."
             )
     return fixed
-
-
-def shape_of(data: Any) -> DataShape:
-    """Return the shape of one data set of simulated data."""
-    return shapes_of(data) if isinstance(data, Mapping) else data.shape[1:]
