@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepbf import BayesFactor, losses
-from deepbf.networks import NETWORKS, OBSERVATION_AXES, linked
+from deepbf.layout import STRUCTURES, WHOLE, ArrayLayout, DataLayout
+from deepbf.networks import NETWORKS, linked
 from deepbf.networks.ensemble import init_ensemble, settle_ensemble
 from deepbf.standardise import Standardiser
 from deepbf.training import TrainedEnsemble, TrainingRecord
@@ -46,7 +47,8 @@ def untrained(
     kind = linked(NETWORKS[structure][network], losses.by_name(loss).link)
     data_shape = data_shape or USUAL_SHAPES[structure]
     pilot = pilot_data(data_shape, len(names))
-    standardiser = Standardiser.fit(pilot, num_axes=OBSERVATION_AXES[structure])
+    layout = DataLayout((ArrayLayout(WHOLE, STRUCTURES[structure]),)).seen(pilot)
+    standardiser = Standardiser.fit(pilot, num_axes=STRUCTURES[structure].num_axes)
     standardised = [standardiser(data) for data in pilot]
     preparation = kind.fit_preparation(standardised)
     networks = init_ensemble(kind, preparation.layout(data_shape), len(names), num_members, jax.random.key(seed))
@@ -57,14 +59,13 @@ def untrained(
     return BayesFactor(
         names=names,
         prior_probs=np.full(len(names), 1 / len(names)),
-        structure=structure,
         network=network,
         loss=loss,
         ensemble=TrainedEnsemble(
+            layout,
             standardiser,
             preparation,
             settle_ensemble(networks, reference),
-            data_shape,
             record,
             reference=np.random.default_rng(2).normal(size=(len(names), 50, len(names) - 1)).astype(np.float32),
         ),

@@ -9,7 +9,7 @@ from scipy import stats
 
 import deepbf
 from deepbf import BayesFactor
-from deepbf.estimator.support import smaller_of_two
+from deepbf.support import smaller_of_two
 from tests import simulators
 from tests.untrained import untrained
 
@@ -43,7 +43,7 @@ def test_at_every_number_of_observations(any_number: BayesFactor) -> None:
 
 @pytest.mark.parametrize("strange", ["constant", "far", "wide", "narrow", "ordered"])
 def test_data_that_no_model_makes(strange: str, normal_mean: BayesFactor) -> None:
-    num_obs = normal_mean.ensemble.data_shape[0]
+    num_obs = normal_mean.layout.shape[0]
     rng = np.random.default_rng(5)
     noise = rng.normal(size=(200, num_obs))
     data = {
@@ -57,7 +57,7 @@ def test_data_that_no_model_makes(strange: str, normal_mean: BayesFactor) -> Non
 
 
 def test_the_answer_carries_it(normal_mean: BayesFactor) -> None:
-    num_obs = normal_mean.ensemble.data_shape[0]
+    num_obs = normal_mean.layout.shape[0]
     strange = normal_mean.compare(np.full(num_obs, 0.5))
     assert strange.support is not None
     assert strange.verdict == "the data are atypical of every model here: read the Bayes factor with care"
@@ -84,7 +84,7 @@ def test_nothing_is_claimed_at_sizes_that_no_simulation_has(any_number: BayesFac
 
 
 def test_a_batch_of_none(normal_mean: BayesFactor) -> None:
-    assert tail_areas(normal_mean, np.zeros((0, *normal_mean.ensemble.data_shape))).shape == (0, 2)
+    assert tail_areas(normal_mean, np.zeros((0, *normal_mean.layout.shape))).shape == (0, 2)
 
 
 def test_it_travels_with_the_file(any_number: BayesFactor, tmp_path: Path) -> None:

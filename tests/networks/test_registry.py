@@ -3,36 +3,43 @@
 import numpy as np
 import pytest
 
-from deepbf.networks import check_network, check_structure, network_for
-from deepbf.networks.registry import MOST_SORTED
+from deepbf.layout import STRUCTURES, WHOLE, ArrayLayout, DataLayout, find_structure
+from deepbf.layout.observations import MOST_SORTED
+from deepbf.networks import check_network, choose_network, network_kind
 from tests.untrained import EVERY_INPUT, EVERY_NETWORK, untrained
 
 FAR = [0.0, 1e7, 1e30, -1e30]
 
 
+def one_array(structure: str, shape: tuple[int, ...] = ()) -> DataLayout:
+    return DataLayout((ArrayLayout(WHOLE, STRUCTURES[structure], shape),))
+
+
 def test_auto_is_the_default_of_the_structure() -> None:
-    assert check_network("auto", "vector") == "gated"
-    assert check_network("auto", "exchangeable") == "deepset"
-    assert check_network("auto", "series") == "summary"
+    assert choose_network(one_array("vector", (20,))) == "gated"
+    assert choose_network(one_array("exchangeable", (20,))) == "deepset"
+    assert choose_network(one_array("series", (20,))) == "summary"
+    assert choose_network(one_array("nested", (4, 20))) == "deepset"
 
 
 @pytest.mark.parametrize(("structure", "network"), EVERY_NETWORK)
 def test_every_network_goes_by_its_name(structure: str, network: str) -> None:
-    assert check_structure(structure) == structure
-    assert check_network(network, structure) == network
+    assert find_structure(structure) is STRUCTURES[structure]
+    check_network(network, one_array(structure))
+    assert choose_network(one_array(structure), network) == network
 
 
 def test_a_set_network_is_refused_for_vectors() -> None:
     with pytest.raises(
         ValueError, match="network for structure='vector' must be one of 'auto', 'gated', 'mlp', 'fnn', 'bnn'"
     ):
-        check_network("deepset", "vector")
+        check_network("deepset", one_array("vector"))
 
 
 @pytest.mark.parametrize("network", ["deepsets", "DeepSet", 3, None])
 def test_an_unknown_network_is_refused(network: object) -> None:
     with pytest.raises(ValueError, match=r"network for structure='exchangeable' must be one of.*'deepset2'"):
-        check_network(network, "exchangeable")
+        check_network(network, one_array("exchangeable"))
 
 
 # These take ten seconds to compile; those that they are made of are tried above and elsewhere.
@@ -49,9 +56,21 @@ def test_every_network_is_finite_far_out(structure: str, network: str, data_shap
 
 
 def test_few_scalar_observations_are_sorted_by_default() -> None:
-    assert network_for("exchangeable", (2,)) == network_for("exchangeable", (MOST_SORTED,)) == "sorted"
-    assert network_for("exchangeable", (MOST_SORTED + 1,)) == "deepset"
+    assert choose_network(one_array("exchangeable", (2,))) == "sorted"
+    assert choose_network(one_array("exchangeable", (MOST_SORTED,))) == "sorted"
+    assert choose_network(one_array("exchangeable", (MOST_SORTED + 1,))) == "deepset"
     # Vectors have no order.
-    assert network_for("exchangeable", (2, 3)) == "deepset"
-    assert network_for("vector", (2,)) == "gated"
-    assert network_for({"trials": "exchangeable"}, (2,)) == "mixed"
+    assert choose_network(one_array("exchangeable", (2, 3))) == "deepset"
+    assert choose_network(one_array("vector", (2,))) == "gated"
+    assert choose_network(DataLayout((ArrayLayout("trials", STRUCTURES["exchangeable"], (2,)),))) == "mixed"
+
+
+def test_the_arrays_of_mixed_data_are_prepared_as_they_are_alone() -> None:
+    few, many = (ArrayLayout(name, STRUCTURES["exchangeable"], (size,)) for name, size in (("few", 4), ("many", 20)))
+    data = np.random.default_rng(1).normal(size=(300, 24)).astype(np.float32)
+    summary = network_kind(DataLayout((few, many))).fit_preparation([data, 2 * data])
+    alone = [network_kind(DataLayout((ArrayLayout(WHOLE, one.structure, one.shape),))) for one in (few, many)]
+    parts = [data[:, :4], data[:, 4:]]
+    expected = [type(kind.fit_preparation([part, 2 * part])) for kind, part in zip(alone, parts, strict=True)]
+    assert [type(part) for part in summary.parts] == expected  # pyright: ignore[reportAttributeAccessIssue]
+    assert expected[0] is not expected[1]

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import deepbf
+from deepbf.layout import NumObsRange
 from deepbf.models import SimulationError
-from deepbf.simulation import NumObsRange, SimulationStream, simulate_chunks
-from deepbf.simulation.num_obs import GROUP_SIZE
+from deepbf.simulation import SimulationStream, Source, draw_num_obs
+from deepbf.simulation.source import GROUP_SIZE
 from tests.simulators import ANY_NUMBER, any_zero_mean
 
 
@@ -19,7 +20,7 @@ def count(data: np.ndarray) -> np.ndarray:
 
 
 def test_every_number_occurs_about_as_often_as_its_share_of_the_log_scale() -> None:
-    numbers = [number for chunk in range(2000) for _, number in NumObsRange(2, 9).draw(1, chunk, 128)]
+    numbers = [number for chunk in range(2000) for _, number in draw_num_obs(NumObsRange(2, 9), 1, chunk, 128)]
     shares = np.bincount(numbers, minlength=10)[2:] / len(numbers)
     expected = np.log(np.arange(3, 11) / np.arange(2, 10)) / np.log(10 / 2)
     np.testing.assert_allclose(shares, expected, atol=0.01)
@@ -27,20 +28,20 @@ def test_every_number_occurs_about_as_often_as_its_share_of_the_log_scale() -> N
 
 def test_each_chunk_covers_the_range() -> None:
     for chunk in range(50):
-        numbers = [number for _, number in NumObsRange(2, 256).draw(3, chunk, 128)]
+        numbers = [number for _, number in draw_num_obs(NumObsRange(2, 256), 3, chunk, 128)]
         octaves = np.floor(8 * np.log(np.array(numbers) / 2) / np.log(257 / 2))
         assert len(set(octaves)) >= 6
 
 
 @pytest.mark.parametrize("size", [1, 15, 16, 17, 128])
 def test_groups_make_up_the_chunk(size: int) -> None:
-    groups = NumObsRange(5, 6).draw(1, 0, size)
+    groups = draw_num_obs(NumObsRange(5, 6), 1, 0, size)
     assert sum(number for number, _ in groups) == size
     assert all(0 < number <= GROUP_SIZE for number, _ in groups)
 
 
 def test_all_models_get_the_same_numbers_and_the_rest_is_nan() -> None:
-    first, second = simulate_chunks(ANY_NUMBER, 7, [(0, 128), (1, 40)], None, NumObsRange(1, 12))
+    first, second = Source.of(ANY_NUMBER, 7, num_obs=NumObsRange(1, 12)).simulate([(0, 128), (1, 40)])
     assert first.shape == second.shape == (168, 12)
     np.testing.assert_array_equal(count(first), count(second))
     assert len(set(count(first))) > 4
@@ -49,15 +50,17 @@ def test_all_models_get_the_same_numbers_and_the_rest_is_nan() -> None:
 
 
 def test_a_group_is_what_the_model_simulates_with_its_seed() -> None:
-    [data, _] = simulate_chunks(ANY_NUMBER, 7, [(3, 20)], None, NumObsRange(1, 12))
-    (size, number), *_ = NumObsRange(1, 12).draw(7, 3, 20)
+    [data, _] = Source.of(ANY_NUMBER, 7, num_obs=NumObsRange(1, 12)).simulate([(3, 20)])
+    (size, number), *_ = draw_num_obs(NumObsRange(1, 12), 7, 3, 20)
     alone = ANY_NUMBER[0].simulate(size, np.random.SeedSequence(7, spawn_key=(0, 3, 0)), num_obs=number).data
     np.testing.assert_array_equal(data[:size, :number], alone)
 
 
 def test_workers_do_not_matter() -> None:
+    source = Source.of(ANY_NUMBER, 5, num_obs=NumObsRange(2, 9))
+
     def first_data(executor: Any) -> list[np.ndarray]:
-        with SimulationStream(ANY_NUMBER, 5, num_datasets=256, num_obs=NumObsRange(2, 9), executor=executor) as stream:
+        with SimulationStream(source, num_datasets=256, executor=executor) as stream:
             return stream.take() + stream.take()
 
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
@@ -68,7 +71,7 @@ def test_workers_do_not_matter() -> None:
 def test_a_simulator_that_ignores_the_number_is_named_with_a_line_that_reproduces_it() -> None:
     stubborn = deepbf.Model("stubborn", simulator=lambda rng, size, num_obs: rng.normal(size=(size, 5)))
     with pytest.raises(SimulationError) as caught:
-        simulate_chunks([stubborn], 1, [(0, 16)], None, NumObsRange(2, 4))
+        Source.of([stubborn], 1, num_obs=NumObsRange(2, 4)).simulate([(0, 16)])
     message = str(caught.value)
     assert "Model 'stubborn' failed" in message
     assert "axis 1 must be" in message
@@ -82,7 +85,7 @@ def test_observations_that_change_their_shape_are_refused() -> None:
         "changing", simulator=lambda rng, size, num_obs: rng.normal(size=(size, num_obs, 1 + num_obs % 2))
     )
     with pytest.raises(SimulationError, match="every call must return the same shape"):
-        simulate_chunks([changing], 1, [(0, 128)], None, NumObsRange(2, 9))
+        Source.of([changing], 1, num_obs=NumObsRange(2, 9)).simulate([(0, 128)])
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
 from deepbf import Model, SimulationError
-from deepbf.simulation import CHUNK_SIZE, SimulationStream
+from deepbf.simulation import CHUNK_SIZE, SimulationStream, Source
 from deepbf.standardise import Standardiser
 from tests.simulators import (
     NORMAL_MEAN,
@@ -108,14 +108,14 @@ def executor(request: pytest.FixtureRequest) -> Iterator[Executor | None]:
 @pytest.mark.parametrize("chunks_per_task", [1, 2, 5, 100])
 def test_the_bits_depend_on_the_seed_alone(executor: Executor | None, chunks_per_task: int) -> None:
     models = [*NORMAL_MEAN, WITH_DICT]
-    with SimulationStream(models, SEED, num_datasets=NUM_DATASETS, executor=executor) as stream:
+    with SimulationStream(Source.of(models, SEED), num_datasets=NUM_DATASETS, executor=executor) as stream:
         stream.chunks_per_task = chunks_per_task
         for drawn, expected in zip(read_all(stream), nested_spawn_data(models, NUM_DATASETS), strict=True):
             assert_array_equal(drawn, expected)
 
 
 def test_the_bits_stay_when_tasks_grow_midway() -> None:
-    with SimulationStream(NORMAL_MEAN, SEED, num_datasets=NUM_DATASETS) as stream:
+    with SimulationStream(Source.of(NORMAL_MEAN, SEED), num_datasets=NUM_DATASETS) as stream:
         first = stream.take()
         stream.chunks_per_task = 3
         rest = read_all(stream)
@@ -126,7 +126,7 @@ def test_the_bits_stay_when_tasks_grow_midway() -> None:
 @pytest.mark.parametrize("first_chunk", [1, 4, 6])
 def test_a_later_start_goes_on_where_another_stream_ended(executor: Executor | None, first_chunk: int) -> None:
     with SimulationStream(
-        NORMAL_MEAN, SEED, first_chunk=first_chunk, num_datasets=NUM_DATASETS, executor=executor
+        Source.of(NORMAL_MEAN, SEED), first_chunk=first_chunk, num_datasets=NUM_DATASETS, executor=executor
     ) as stream:
         stream.chunks_per_task = 2
         drawn = read_all(stream)
@@ -137,7 +137,7 @@ def test_a_later_start_goes_on_where_another_stream_ended(executor: Executor | N
 @pytest.mark.parametrize("num_datasets", [1, CHUNK_SIZE - 1, CHUNK_SIZE, CHUNK_SIZE + 1, 3 * CHUNK_SIZE])
 @pytest.mark.parametrize("chunks_per_task", [1, 2])
 def test_a_bounded_stream_ends_exactly(num_datasets: int, chunks_per_task: int) -> None:
-    with SimulationStream(NORMAL_MEAN, SEED, num_datasets=num_datasets) as stream:
+    with SimulationStream(Source.of(NORMAL_MEAN, SEED), num_datasets=num_datasets) as stream:
         stream.chunks_per_task = chunks_per_task
         assert not stream.exhausted
         assert [len(data) for data in read_all(stream)] == [num_datasets] * 2
@@ -146,14 +146,14 @@ def test_a_bounded_stream_ends_exactly(num_datasets: int, chunks_per_task: int) 
 
 
 def test_a_stream_that_starts_past_its_end_is_exhausted() -> None:
-    with SimulationStream(NORMAL_MEAN, SEED, first_chunk=7, num_datasets=NUM_DATASETS) as stream:
+    with SimulationStream(Source.of(NORMAL_MEAN, SEED), first_chunk=7, num_datasets=NUM_DATASETS) as stream:
         assert stream.exhausted
 
 
 def test_the_standardiser_travels_to_other_processes(process_pool: Executor) -> None:
     standardiser = Standardiser.fit(nested_spawn_data(NORMAL_MEAN, CHUNK_SIZE), num_axes=1)
     with SimulationStream(
-        NORMAL_MEAN, SEED, num_datasets=NUM_DATASETS, executor=process_pool, transform=standardiser
+        Source.of(NORMAL_MEAN, SEED), num_datasets=NUM_DATASETS, executor=process_pool, transform=standardiser
     ) as stream:
         drawn = read_all(stream)
     for k, expected in enumerate(nested_spawn_data(NORMAL_MEAN, NUM_DATASETS)):
@@ -162,7 +162,7 @@ def test_the_standardiser_travels_to_other_processes(process_pool: Executor) -> 
 
 
 def test_a_worker_process_never_loads_jax(process_pool: Executor) -> None:
-    with SimulationStream(NORMAL_MEAN, SEED, num_datasets=CHUNK_SIZE, executor=process_pool) as stream:
+    with SimulationStream(Source.of(NORMAL_MEAN, SEED), num_datasets=CHUNK_SIZE, executor=process_pool) as stream:
         read_all(stream)
     assert not any(process_pool.submit(has_loaded_jax).result() for _ in range(4))
 
@@ -170,7 +170,7 @@ def test_a_worker_process_never_loads_jax(process_pool: Executor) -> None:
 @pytest.mark.parametrize("num_ahead", [1, 3, 7])
 def test_never_more_ahead_than_asked(num_ahead: int) -> None:
     executor = InlineExecutor()
-    with SimulationStream(NORMAL_MEAN, SEED, executor=executor, num_ahead=num_ahead) as stream:
+    with SimulationStream(Source.of(NORMAL_MEAN, SEED), executor=executor, num_ahead=num_ahead) as stream:
         stream.run_ahead()
         assert executor.num_submitted == num_ahead
         for num_taken in range(1, 6):
@@ -191,7 +191,7 @@ def test_every_worker_has_work_and_the_queue_stays_short(num_workers: int) -> No
             in_flight.append(unread)
             return super().submit(fn, *args, **kwargs)
 
-    with Watched(num_workers) as executor, SimulationStream(NORMAL_MEAN, SEED, executor=executor) as stream:
+    with Watched(num_workers) as executor, SimulationStream(Source.of(NORMAL_MEAN, SEED), executor=executor) as stream:
         for _ in range(10):
             stream.take(timeout=60)
             unread -= 1
@@ -200,7 +200,7 @@ def test_every_worker_has_work_and_the_queue_stays_short(num_workers: int) -> No
 
 def test_data_come_in_order_even_if_finished_out_of_order() -> None:
     executor = PatientExecutor()
-    with SimulationStream(NORMAL_MEAN, SEED, executor=executor, num_ahead=3) as stream:
+    with SimulationStream(Source.of(NORMAL_MEAN, SEED), executor=executor, num_ahead=3) as stream:
         stream.run_ahead()
         executor.run(2)
         assert not stream.ready()
@@ -220,7 +220,7 @@ def test_data_come_in_order_even_if_finished_out_of_order() -> None:
 
 def test_closing_drops_what_has_not_started_and_leaves_the_users_executor_running() -> None:
     executor = PatientExecutor()
-    with SimulationStream(NORMAL_MEAN, SEED, executor=executor, num_ahead=3) as stream:
+    with SimulationStream(Source.of(NORMAL_MEAN, SEED), executor=executor, num_ahead=3) as stream:
         stream.run_ahead()
     assert [future.cancelled() for future, _ in executor.waiting] == [True] * 3
     with pytest.raises(CancelledError):
@@ -229,7 +229,7 @@ def test_closing_drops_what_has_not_started_and_leaves_the_users_executor_runnin
 
 
 def test_closing_ends_the_background_thread() -> None:
-    with SimulationStream(NORMAL_MEAN, SEED) as stream:
+    with SimulationStream(Source.of(NORMAL_MEAN, SEED)) as stream:
         stream.take()
         mine = [thread for thread in threading.enumerate() if thread.name.startswith("deepbf-simulation")]
         assert mine
@@ -242,7 +242,7 @@ def test_closing_ends_the_background_thread() -> None:
 @pytest.mark.parametrize("chunks_per_task", [1, 3])
 def test_a_late_failure_surfaces_with_its_own_seed(executor: Executor | None, chunks_per_task: int) -> None:
     models = [ZERO_MEAN, Model("fragile", simulator=FailsFromChunk(4))]
-    with SimulationStream(models, SEED, executor=executor) as stream:
+    with SimulationStream(Source.of(models, SEED), executor=executor) as stream:
         stream.chunks_per_task = chunks_per_task
         num_good = 4 // chunks_per_task
         for _ in range(num_good):
@@ -256,7 +256,7 @@ def test_a_late_failure_surfaces_with_its_own_seed(executor: Executor | None, ch
 
 def test_a_shape_that_changes_within_a_task_is_refused(executor: Executor | None) -> None:
     models = [ZERO_MEAN, Model("growing", simulator=ChangesShapeFromChunk(2))]
-    with SimulationStream(models, SEED, executor=executor) as stream:
+    with SimulationStream(Source.of(models, SEED), executor=executor) as stream:
         stream.chunks_per_task = 4
         with pytest.raises(SimulationError, match=r"'growing'.*shape"):
             stream.take(timeout=60)
@@ -264,7 +264,7 @@ def test_a_shape_that_changes_within_a_task_is_refused(executor: Executor | None
 
 def test_a_shape_that_changes_between_tasks_is_refused() -> None:
     models = [ZERO_MEAN, Model("growing", simulator=ChangesShapeFromChunk(2))]
-    with SimulationStream(models, SEED) as stream:
+    with SimulationStream(Source.of(models, SEED)) as stream:
         stream.take(timeout=60)
         stream.take(timeout=60)
         with pytest.raises(SimulationError, match=r"'growing'.*shape"):
@@ -275,7 +275,7 @@ def test_a_lambda_is_refused_for_processes_before_anything_runs(process_pool: Ex
     calls = []
     model = Model("inline", simulator=lambda rng, size: calls.append(size))
     with pytest.raises(TypeError, match=r"model 'inline' cannot be sent.*top of a module.*ThreadPoolExecutor"):
-        SimulationStream([ZERO_MEAN, model], SEED, executor=process_pool)
+        SimulationStream(Source.of([ZERO_MEAN, model], SEED), executor=process_pool)
     assert calls == []
 
 
@@ -283,18 +283,18 @@ def test_a_lambda_is_fine_for_threads() -> None:
     model = Model("inline", simulator=lambda rng, size: rng.normal(size=(size, 2)))
     with pytest.raises((pickle.PicklingError, AttributeError)):
         pickle.dumps(model)
-    with ThreadPoolExecutor(2) as threads, SimulationStream([model], SEED, executor=threads) as stream:
+    with ThreadPoolExecutor(2) as threads, SimulationStream(Source.of([model], SEED), executor=threads) as stream:
         assert stream.take(timeout=60)[0].shape == (CHUNK_SIZE, 2)
 
 
 @pytest.mark.parametrize("stranger", [4, "threads", multiprocessing, ThreadPoolExecutor], ids=str)
 def test_what_is_no_executor_is_refused(stranger: Any) -> None:
     with pytest.raises(TypeError, match=r"executor.*received.*ProcessPoolExecutor\(4\)"):
-        SimulationStream(NORMAL_MEAN, SEED, executor=stranger)
+        SimulationStream(Source.of(NORMAL_MEAN, SEED), executor=stranger)
 
 
 def test_an_executor_that_does_not_say_its_size_is_fine() -> None:
-    with SimulationStream(NORMAL_MEAN, SEED, num_datasets=NUM_DATASETS, executor=InlineExecutor()) as stream:
+    with SimulationStream(Source.of(NORMAL_MEAN, SEED), num_datasets=NUM_DATASETS, executor=InlineExecutor()) as stream:
         assert len(read_all(stream)[0]) == NUM_DATASETS
 
 
@@ -308,7 +308,7 @@ def test_a_dead_worker_is_a_failure_of_simulation() -> None:
     models = [ZERO_MEAN, Model("deadly", simulator=dies_in_a_worker)]
     with (
         ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as executor,
-        SimulationStream(models, SEED, executor=executor, num_ahead=1) as stream,
+        SimulationStream(Source.of(models, SEED), executor=executor, num_ahead=1) as stream,
     ):
         with pytest.raises(SimulationError, match="A worker of the executor died"):
             stream.take(timeout=60)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from deepbf.training import clock as clock_module
+from deepbf.training import budget as clock_module
 from deepbf.training.budget import BLOCK_SECONDS, CHECK_SHARE, Clock
 
 

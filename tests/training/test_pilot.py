@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from deepbf import Model, ModelSet, SimulationError
-from deepbf.simulation import CHUNK_SIZE, chunk_seed
+from deepbf import Model, SimulationError
+from deepbf.simulation import CHUNK_SIZE, Source
 from deepbf.training.console import StopOnInterrupt
 from deepbf.training.pilot import PILOT_DATASETS, run_pilot
 from tests.simulators import NORMAL_MEAN, ZERO_MEAN, ChangesShapeFromChunk, FailsFromChunk
@@ -19,21 +19,20 @@ def pilot_of(models: list[Model], **options: Any) -> Any:
     defaults: dict[str, Any] = {
         "executor": None,
         "num_datasets": None,
-        "num_obs": None,
         "seconds": None,
         "stop": StopOnInterrupt(),
     }
-    return run_pilot(ModelSet.of(models), 3, **(defaults | options))
+    return run_pilot(Source.of(models, 3), **(defaults | options))
 
 
 def test_it_draws_the_first_chunks_of_the_stream() -> None:
     pilot = pilot_of(NORMAL_MEAN)
     assert pilot.num_datasets == PILOT_DATASETS
     assert pilot.num_chunks == PILOT_DATASETS // CHUNK_SIZE
-    assert pilot.data_shape == (10,)
+    assert pilot.data[0].shape[1:] == (10,)
     for k, model in enumerate(NORMAL_MEAN):
         for chunk in (0, 5, pilot.num_chunks - 1):
-            expected = model.simulate(CHUNK_SIZE, chunk_seed(3, k, chunk)).data
+            expected = model.simulate(CHUNK_SIZE, Source.of(NORMAL_MEAN, 3).chunk_seed(k, chunk)).data
             assert_array_equal(pilot.data[k][chunk * CHUNK_SIZE : (chunk + 1) * CHUNK_SIZE], expected)
 
 

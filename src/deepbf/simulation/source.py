@@ -5,13 +5,14 @@ Simulations come in chunks, each with a seed of its own, so that workers never m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deepbf.layout import DataLayout, NumObsRange
+from deepbf.layout import WHOLE, ArrayLayout, DataLayout, NumObsRange, Vector, shapes_of
 from deepbf.models import Model, SimulationError
 from deepbf.models.model import Call
 
@@ -44,6 +45,21 @@ class Source:
     models: tuple[Model, ...]
     layout: DataLayout
     seed: int
+
+    @classmethod
+    def of(
+        cls, models: Sequence[Model], seed: int, *, num_obs: NumObsRange | None = None, example: Any = None
+    ) -> Source:
+        """Return a source of the models' data with nothing assumed about their structure, to draw them and no more.
+
+        `example` is one simulated data set with a leading axis, needed where simulators return dicts of arrays, which
+        then travel packed.
+        """
+        vector = Vector()
+        arrays = (ArrayLayout(WHOLE, vector),)
+        if isinstance(example, Mapping):
+            arrays = tuple(ArrayLayout(name, vector, shape) for name, shape in shapes_of(example).items())
+        return cls(tuple(models), DataLayout(arrays, num_obs), seed)
 
     def chunk_seed(self, model_index: int, chunk_index: int) -> np.random.SeedSequence:
         """Return the seed of one chunk: what spawning by model, then by chunk, would give, without the walk."""

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from deepbf.networks import InputLayout
-from deepbf.support import MOST_COLUMNS, Typicality, columns_of
+from deepbf.support import MOST_COLUMNS, Typicality
 
 LAYOUT = InputLayout(num_linear=3, num_summary=5)
 
@@ -70,7 +70,7 @@ def test_distances_are_finite(value: float) -> None:
 
 def test_nothing_to_go_by() -> None:
     wide = InputLayout(num_linear=0, num_summary=0, num_obs=MOST_COLUMNS + 1, obs_dim=1)
-    assert columns_of(wide) == MOST_COLUMNS + 1
+    assert wide.num_describing == MOST_COLUMNS + 1
     raw = np.zeros((50, MOST_COLUMNS + 1), np.float32)
     assert Typicality.fit([raw], [raw], wide) is None
     assert Typicality.fit([rows(1, 1)], [rows(2, 10)], LAYOUT) is None

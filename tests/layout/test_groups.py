@@ -10,15 +10,16 @@ from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
 import deepbf
-from deepbf.estimator.nested_data import padded_groups, refuse_ragged
+from deepbf.layout import Nested
+from deepbf.layout.structure import check_fixed
 from tests.untrained import untrained
 
 SHAPE = (3, 4)
 RAGGED = [[1.0, 2.0, 3.0], [4.0], [5.0, 6.0]]
 
 
-def padded(data: Any, data_shape: tuple[int, ...] = SHAPE) -> NDArray[np.float64]:
-    return padded_groups("data", data, data_shape)
+def padded(data: Any, data_shape: tuple[int, ...] = SHAPE, sizes: Any = (), *, extrapolate: bool = False) -> NDArray:
+    return Nested().check_observed("data", data, data_shape, sizes, varies=True, extrapolate=extrapolate)
 
 
 def as_array(groups: list[list[float]]) -> NDArray[np.float64]:
@@ -143,8 +144,8 @@ def test_columns_are_all_there_or_none() -> None:
 )
 def test_ragged_data_need_a_structure_that_has_them(structure: str, data: Any) -> None:
     with pytest.raises(ValueError, match=f"different lengths; .*structure='{structure}'.*structure='nested'"):
-        refuse_ragged("data", data, structure, (2,))
-    refuse_ragged("data", [[1.0, 2.0], [3.0, 4.0]], structure, (2,))
+        check_fixed("data", data, structure, (2,))
+    assert check_fixed("data", [[1.0, 2.0], [3.0, 4.0]], structure, (2,)).shape == (2, 2)
 
 
 def test_an_estimator_of_one_shape_refuses_ragged_and_masked_data() -> None:
@@ -190,16 +191,16 @@ SIZES = ((2, 3), (2, 4))
 
 
 def test_fewer_groups_or_observations_than_in_training_are_refused() -> None:
-    assert_array_equal(padded_groups("data", [[1.0, 2.0], [3.0, 4.0]], SHAPE, SIZES).shape, (1, *SHAPE))
+    assert_array_equal(padded([[1.0, 2.0], [3.0, 4.0]], SHAPE, SIZES).shape, (1, *SHAPE))
     with pytest.raises(ValueError, match="fewer groups than in training, 2 to 3: the first has 1"):
-        padded_groups("data", [[1.0, 2.0]], SHAPE, SIZES)
+        padded([[1.0, 2.0]], SHAPE, SIZES)
     with pytest.raises(ValueError, match="fewer observations in a group than in training, 2 to 4: the first has 1"):
-        padded_groups("data", [[[1.0, 2.0], [3.0, 4.0]], RAGGED], SHAPE, SIZES)
+        padded([[[1.0, 2.0], [3.0, 4.0]], RAGGED], SHAPE, SIZES)
 
 
 def test_fewer_are_answered_if_asked_and_with_a_warning() -> None:
     with pytest.warns(UserWarning, match="fewer groups than in training.*extrapolated: nothing vouches"):
-        found = padded_groups("data", [[1.0, 2.0]], SHAPE, SIZES, extrapolate=True)
+        found = padded([[1.0, 2.0]], SHAPE, SIZES, extrapolate=True)
     assert_array_equal(found, as_array([[1.0, 2.0]])[None])
 
 
@@ -213,7 +214,7 @@ def test_the_range_of_training_is_kept_with_the_estimator(tmp_path: Path) -> Non
     bf = deepbf.fit(models, structure="nested", steps=2, ensemble=2, seed=1, progress=False)
     bf.save(tmp_path / "nested.deepbf")
     for estimator in (bf, deepbf.load(tmp_path / "nested.deepbf")):
-        assert estimator.ensemble.sizes == {"": SIZES}
+        assert estimator.layout.arrays[0].sizes == SIZES
         assert np.isfinite(estimator.log_bf([[1.0, 2.0], [3.0, 4.0]])).all()
         with pytest.raises(ValueError, match="fewer groups than in training"):
             estimator.compare([[1.0, 2.0]])

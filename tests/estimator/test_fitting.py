@@ -12,7 +12,7 @@ from scipy import stats
 
 import deepbf
 from deepbf.estimator import fitting
-from deepbf.estimator.fitting import check_budget
+from deepbf.estimator.fitting import _check_budget
 from deepbf.training import Budget
 from tests.simulators import FREE_MEAN, NORMAL_MEAN, WITH_DICT, ZERO_MEAN
 
@@ -129,13 +129,13 @@ def test_lambdas_are_refused_for_processes_before_anything_is_simulated() -> Non
 
 
 def test_sixty_seconds_unless_told_otherwise() -> None:
-    assert check_budget("auto", None, None, None, 2) == Budget(seconds=60.0)
+    assert _check_budget("auto", None, None, None, 2) == Budget(seconds=60.0)
 
 
 def test_the_papers_schedule_brings_the_papers_steps() -> None:
-    assert check_budget("paper", None, None, None, 2) == Budget(steps=400_000)
-    assert check_budget("paper", None, 7, None, 2) == Budget(steps=7)
-    assert check_budget("paper", 5, None, None, 2) == Budget(seconds=5.0)
+    assert _check_budget("paper", None, None, None, 2) == Budget(steps=400_000)
+    assert _check_budget("paper", None, 7, None, 2) == Budget(steps=7)
+    assert _check_budget("paper", 5, None, None, 2) == Budget(seconds=5.0)
 
 
 def test_single_counts_from_a_dict_of_parameters_are_vectors_too() -> None:

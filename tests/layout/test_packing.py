@@ -3,43 +3,48 @@
 import numpy as np
 import pytest
 
-from deepbf._mixed import MixedForm, Part
+from deepbf.layout import ArrayLayout, DataLayout, Vector, shapes_of
 
 DATA = {
     "trials": np.arange(24.0).reshape(2, 4, 3),
     "age": np.array([30, 40]),
     "scores": np.array([[1.5, 2.5], [3.5, np.nan]]),
 }
-FORM = MixedForm.of(DATA)
+
+
+def layout_of(data: dict[str, np.ndarray], growing: tuple[str, ...] = ()) -> DataLayout:
+    shapes = shapes_of(data)
+    return DataLayout(tuple(ArrayLayout(name, Vector(), shapes[name], grows=name in growing) for name in shapes))
+
+
+LAYOUT = layout_of(DATA)
 
 
 def test_names_are_in_order_of_the_alphabet() -> None:
-    assert FORM.names == ("age", "scores", "trials")
-    assert FORM.shapes == {"age": (), "scores": (2,), "trials": (4, 3)}
-    assert FORM.width == 1 + 2 + 12
-    assert FORM.columns == {"age": slice(0, 1), "scores": slice(1, 3), "trials": slice(3, 15)}
+    assert LAYOUT.user_shape == {"age": (), "scores": (2,), "trials": (4, 3)}
+    assert list(LAYOUT.columns) == ["age", "scores", "trials"]
+    assert LAYOUT.width == 1 + 2 + 12
+    assert LAYOUT.columns == {"age": slice(0, 1), "scores": slice(1, 3), "trials": slice(3, 15)}
 
 
 def test_packing_and_unpacking_are_inverse() -> None:
-    packed = FORM.pack(DATA)
+    packed = LAYOUT.pack(DATA)
     assert packed.shape == (2, 15)
     assert packed.dtype == np.float64
-    for name, array in FORM.unpack(packed).items():
+    for name, array in LAYOUT.unpack(packed).items():
         np.testing.assert_array_equal(array, DATA[name])
 
 
 def test_the_order_of_the_dict_does_not_matter() -> None:
     turned = dict(reversed(DATA.items()))
-    assert MixedForm.of(turned) == FORM
-    np.testing.assert_array_equal(FORM.pack(turned), FORM.pack(DATA))
+    assert layout_of(turned) == LAYOUT
+    np.testing.assert_array_equal(LAYOUT.pack(turned), LAYOUT.pack(DATA))
 
 
 def test_what_grows_ends_in_nan() -> None:
-    few, most = ({"age": np.ones(2), "trials": np.ones((2, number, 3))} for number in (1, 4))
-    form = MixedForm.of(most, few)
-    assert form.parts == (Part("age", ()), Part("trials", (4, 3), grows=True))
-    packed = form.pack({"age": np.ones(2), "trials": np.ones((2, 3, 3))}, num_obs=3)
-    trials = form.unpack(packed)["trials"]
+    layout = layout_of({"age": np.ones(2), "trials": np.ones((2, 4, 3))}, growing=("trials",))
+    packed = layout.pack({"age": np.ones(2), "trials": np.ones((2, 3, 3))}, num_obs=3)
+    trials = layout.unpack(packed)["trials"]
     assert np.isnan(trials[:, 3]).all()
     assert (trials[:, :3] == 1).all()
 
@@ -58,4 +63,4 @@ def test_what_grows_ends_in_nan() -> None:
 )
 def test_other_arrays_do_not_fit(data: dict[str, np.ndarray], says: str) -> None:
     with pytest.raises(ValueError, match=says):
-        FORM.pack(data)
+        LAYOUT.pack(data)

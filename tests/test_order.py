@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from deepbf.support import centred_ranks, comes_in_any_order, order_statistic, order_tail_area
+from deepbf.support import _centred_ranks, comes_in_any_order, order_statistic, order_tail_area
 
 
 def correlated(rng: np.random.Generator, size: int, num_obs: int, correlation: float) -> Any:
@@ -31,15 +31,15 @@ def test_tail_areas_of_independent_observations_are_uniform(draw: str) -> None:
 
 def test_shuffles_agree_with_all_orders_of_a_few_observations() -> None:
     observed = np.array([0.0, 1.0, 2.0, 2.0, 5.0, 4.0])
-    every = np.array([order_statistic(centred_ranks(np.array(p))[None])[0] for p in itertools.permutations(observed)])
-    exact = np.mean(every >= order_statistic(centred_ranks(observed)[None])[0] - 1e-9)
+    every = np.array([order_statistic(_centred_ranks(np.array(p))[None])[0] for p in itertools.permutations(observed)])
+    exact = np.mean(every >= order_statistic(_centred_ranks(observed)[None])[0] - 1e-9)
     found = order_tail_area(observed)
     assert found is not None
     assert abs(found - exact) < 4 * np.sqrt(exact * (1 - exact) / 999) + 1e-3
 
 
 def test_the_statistic_is_chi_squared_for_many_observations() -> None:
-    ranks = np.stack([centred_ranks(one) for one in np.random.default_rng(2).normal(size=(2000, 300))])
+    ranks = np.stack([_centred_ranks(one) for one in np.random.default_rng(2).normal(size=(2000, 300))])
     assert stats.kstest(order_statistic(ranks), stats.chi2(2).cdf).pvalue > 1e-3
 
 
