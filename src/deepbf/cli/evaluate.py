@@ -136,7 +136,10 @@ def named_files(paths: Sequence[Path]) -> dict[str, Path]:
 
 
 def chosen_pair(names: Sequence[str], model: str | None, over: str | None) -> tuple[int, int]:
-    """Return which two models to evaluate, by their positions."""
+    """Return which two models to evaluate, by their positions.
+
+    Of two models, one name settles both, and without a name the first is over the second.
+    """
     from deepbf import _checks
 
     if len(names) > 2 and (model is None or over is None):
@@ -154,7 +157,10 @@ def chosen_pair(names: Sequence[str], model: str | None, over: str | None) -> tu
 
 
 def directed_exact(exact: Callable[[Any], Any] | None, pair: tuple[int, int]) -> Callable[[Any], Any] | None:
-    """Return the exact log Bayes factor of a pair: a study file's is that of its first model over its second."""
+    """Return the exact log Bayes factor of a pair: a study file's is that of its first model over its second.
+
+    None comes back for a pair of other models, whose exact answer is not known.
+    """
     if exact is None or pair == (0, 1):
         return exact
     return partial(_negative, exact) if pair == (1, 0) else None
@@ -165,7 +171,10 @@ def _negative(exact: Callable[[Any], Any], data: Any) -> Any:
 
 
 def probs_of_pair(prior_probs: Any, pair: tuple[int, int], names: Sequence[str]) -> Any:
-    """Return the prior probabilities of two models, given that it is one of them."""
+    """Return the prior probabilities of two models, given that one of them is true.
+
+    They are the pair's entries in `prior_probs`, which are those of all models, divided by their sum.
+    """
     from deepbf import _checks
 
     chosen = _checks.check_probs("--prior-probs", prior_probs, names)[list(pair)]
@@ -173,7 +182,10 @@ def probs_of_pair(prior_probs: Any, pair: tuple[int, int], names: Sequence[str])
 
 
 def as_functions(names: Sequence[str], models: Sequence[Any]) -> Mapping[str, Callable[[Any], Any]]:
-    """Return the baselines as functions from data sets to log Bayes factors."""
+    """Return the baselines as functions from data sets to log Bayes factors.
+
+    Baselines with a setting that has no default are refused; in Python they can be passed with it.
+    """
     from deepbf import _checks, baselines
 
     methods = {name: getattr(baselines, _checks.check_choice("--baseline", name, baselines.METHODS)) for name in names}
@@ -192,7 +204,10 @@ def _log_bf_of(method: Callable[..., Any], models: Sequence[Any], data: Any) -> 
 
 
 def write_all(evaluation: Any, out: Path) -> list[Path]:
-    """Write the numbers and every plot; return the files."""
+    """Write the numbers and every plot of an evaluation into the folder `out`; return the files.
+
+    Densities and scatter plots are of one estimator each, whose name is in the file's where there are several.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
