@@ -8,7 +8,6 @@ import pytest
 from typer.testing import CliRunner
 
 from deepbf.cli import app
-from deepbf.cli.observed import read_csv, read_groups, read_json, read_observed
 from deepbf.example import counts_example, observed_counts
 from deepbf_studies import problems
 
@@ -133,21 +132,6 @@ def test_prior_probs_must_be_numbers(trained: Path, tmp_path: Path) -> None:
     assert "--prior-probs must be numbers" in error
 
 
-@pytest.mark.parametrize("text", ["1,2\n3,4\n", "a;b\n1;2\n3;4\n", "1\t2\n3\t4\n", "1 2\n3  4\n\n"])
-def test_csv_dialects(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "x.csv"
-    path.write_text(text)
-    np.testing.assert_array_equal(read_csv(path), [[1, 2], [3, 4]])
-
-
-def test_a_row_or_a_column_may_hold_a_vector(tmp_path: Path) -> None:
-    (tmp_path / "row.csv").write_text("1,2,3\n")
-    (tmp_path / "column.csv").write_text("1\n2\n3\n")
-    np.save(tmp_path / "array.npy", np.array([1, 2, 3]))
-    for name in ("row.csv", "column.csv", "array.npy"):
-        np.testing.assert_array_equal(read_observed(tmp_path / name, (3,)), [1, 2, 3])
-
-
 def test_the_shipped_observed_counts_are_what_they_say() -> None:
     simulated = problems.load("data-1-i").models[0].simulate(1, seed=2).data[0]
     np.testing.assert_array_equal(observed_counts(), simulated)
@@ -163,29 +147,6 @@ def test_demo_prints_the_answer_next_to_the_exact_one(tmp_path: Path) -> None:
     assert abs(answer["log_bf"] - exact) < 4 * answer["error"] + 0.3
     assert answer["error"] < 1.0
     assert (tmp_path / "demo.deepbf").exists()
-
-
-def test_groups_from_a_table_with_one_observation_a_row(tmp_path: Path) -> None:
-    path = tmp_path / "groups.csv"
-    path.write_text("person,time\nanna,1.5\nben,2\nanna,2.5\n7,3\n")
-    found = [group.tolist() for group in read_groups(path)]
-    assert found == [[1.5, 2.5], [2.0], [3.0]]
-    path.write_text("anna 1 2\nben 3 4\nanna 5 6\n")
-    assert [group.tolist() for group in read_groups(path)] == [[[1.0, 2.0], [5.0, 6.0]], [[3.0, 4.0]]]
-    path.write_text("time\n1\n2\n")
-    with pytest.raises(ValueError, match="one column; for groups of observations, write the group in the first column"):
-        read_groups(path)
-    path.write_text("a,1\nb,x\n")
-    with pytest.raises(ValueError, match="data row 2: 'x' is not a number"):
-        read_groups(path)
-
-
-def test_json_that_is_none(tmp_path: Path) -> None:
-    (tmp_path / "x.json").write_text("[1, 2")
-    with pytest.raises(ValueError, match="is not JSON"):
-        read_json(tmp_path / "x.json")
-    (tmp_path / "x.json").write_text("[[1, 2], [3]]")
-    assert read_json(tmp_path / "x.json") == [[1, 2], [3]]
 
 
 SCALED_STUDY = """

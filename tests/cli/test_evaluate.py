@@ -108,7 +108,7 @@ def test_without_an_exact_answer_there_is_no_scatter_plot(folder: Path, tmp_path
 @pytest.mark.slow
 def test_a_ready_made_study_by_name(tmp_path: Path) -> None:
     (tmp_path / "three.py").write_text(
-        "import deepbf\nstudy = problems.load('data-3', num_obs=6)\nmodels = list(study.models)\n"
+        "from deepbf_studies import problems\nstudy = problems.load('data-3', num_obs=6)\nmodels = list(study.models)\n"
         "structure = 'exchangeable'\nsteps = 50\n"
     )
     run("fit", tmp_path / "three.py", "--out", tmp_path / "other.deepbf")

@@ -43,8 +43,6 @@ PLOTS: dict[str, Draw] = {
     "densities": lambda names=(FIRST, SECOND), ax=None: plots.densities(results(names=names), observed=1.0, ax=ax),
     "heat_map": draw_heat_map,
     "roc": lambda names=(FIRST, SECOND), ax=None: plots.roc(results(names=names), ax),
-    "priors": lambda names=(FIRST, SECOND), ax=None: plots.priors(results(names=names), ax),
-    "repeated_roc": lambda names=(FIRST, SECOND), ax=None: plots.repeated_roc(results(names=names), "again", ax),
     "reliability": lambda names=(FIRST, SECOND), ax=None: plots.reliability(results(names=names), ax),
     "metric_against_num_obs": lambda names=(FIRST, SECOND), ax=None: plots.metric_against_num_obs(
         over_num_obs(names=names), group=names[0], ax=ax
@@ -67,17 +65,7 @@ ON_EVALUATIONS = {
 
 def test_every_plot_is_here() -> None:
     # Those of a design, a path and curves read other results, a grid makes a figure; they have tests of their own.
-    others = {
-        "design",
-        "pairs",
-        "path",
-        "sensitivity",
-        "z_values_grid",
-        "heat_map_grid",
-        "HeatMapRow",
-        "decay",
-        "Decay",
-    }
+    others = {"design", "path", "sensitivity", "z_values_grid"}
     assert set(PLOTS) | others == set(plots.__all__)
 
 

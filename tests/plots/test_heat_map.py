@@ -87,7 +87,7 @@ def test_a_flat_plane_has_no_contours(value: float) -> None:
             {"log_bf": SADDLE.T},
             r"shape \(len\(y\), len\(x\)\) = \(9, 13\); received shape \(13, 9\)\. Pass log_bf\.T\.",
         ),
-        ({"log_bf": SADDLE[:, :5]}, r"received shape \(9, 5\)\. Give one row a y"),
+        ({"log_bf": SADDLE[:, :5]}, r"received shape \(9, 5\)\. Give one row per y"),
         ({"x": X[::-1]}, "x must be finite and increasing"),
         ({"y": SADDLE}, r"y must be finite and increasing.*received shape \(9, 13\)"),
         ({"x": [1.0]}, "x must be .* at least two"),

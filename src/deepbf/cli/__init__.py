@@ -1,4 +1,4 @@
-"""The command line: one file a command."""
+"""The command line: a file for each command, or for two that belong together."""
 
 from deepbf.cli.app import app
 

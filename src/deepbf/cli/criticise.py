@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from deepbf.cli.files import Wanted, check_folder, draw_to, named_or_file, read_for
+
 if TYPE_CHECKING:
     from deepbf.criticism import Criticism
 
 
 def criticise(
     study: str = typer.Argument(help="A Python file that defines `models`, or the name of a ready-made study."),
-    observed: Path = typer.Argument(help="The observed data: CSV (one observation a row), JSON or .npy."),
+    observed: Path = typer.Argument(help="The observed data: CSV (one observation per row), JSON or .npy."),
     seconds: float = typer.Option(60.0, help="How long to train the posterior samplers, all together."),
     steps: int | None = typer.Option(None, help="Train each for so many steps instead."),
     method: str = typer.Option("flow", help="How to sample posteriors: flow or gan."),
@@ -29,9 +31,6 @@ def criticise(
 ) -> None:
     """Say what speaks against each model, whatever it is compared with."""
     import deepbf
-    from deepbf.cli.drawing import check_folder
-    from deepbf.cli.observed import Wanted, read_for
-    from deepbf.cli.study_file import named_or_file
     from deepbf.criticism.criticising import USUAL_STATISTICS, check_one_array
 
     found = named_or_file(study)
@@ -63,7 +62,6 @@ def criticise(
 def draw_all(folder: Path, result: Criticism) -> list[Path]:
     """Write one figure for Z and one for each statistic, of every model; return the files."""
     import deepbf
-    from deepbf.cli.drawing import draw_to
 
     drawings: list[tuple[str, Any, Any]] = []
     for number, one in enumerate(result, start=1):

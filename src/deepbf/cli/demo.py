@@ -26,7 +26,8 @@ def demo(
     study = counts_example()
     observed = observed_counts()
     if not as_json:
-        typer.echo(f"{study.title}\n{len(observed)} observed counts: {_shorten(observed.astype(int).tolist())}")
+        first = " ".join(str(count) for count in observed[:20].astype(int))
+        typer.echo(f"{study.title}\n{len(observed)} observed counts: {first} ...")
         length = f"{seconds:g} s" if steps is None else f"{steps:,} steps"
         typer.echo(f"Training on simulations of both models for {length}. Ctrl-C stops early.\n")
     bf = deepbf.fit(
@@ -42,19 +43,12 @@ def demo(
     if out is not None:
         bf.save(out)
     if as_json:
-        typer.echo(json.dumps({**answer.to_dict(), "exact_log_bf": exact, "training": _plain_record(bf)}, indent=2))
+        record = bf.record
+        training = {"steps": record.num_steps, "simulations": record.num_simulations, "seconds": record.seconds}
+        typer.echo(json.dumps({**answer.to_dict(), "exact_log_bf": exact, "training": training}, indent=2))
         return
     typer.echo(f"\n{answer}")
     typer.echo(f"  {'exact':<17} {exact:.2f}, log Bayes factor of {answer.model} over {answer.against}, closed form")
     typer.echo(f"\n{bf}")
     if out is not None:
         typer.echo(f"Saved to {out}. Ask it about other data with: deepbf compare {out} observed.csv")
-
-
-def _shorten(values: list[int]) -> str:
-    return " ".join(str(value) for value in values[:20]) + " ..."
-
-
-def _plain_record(bf: object) -> dict[str, object]:
-    record = bf.record  # pyright: ignore[reportAttributeAccessIssue]
-    return {"steps": record.num_steps, "simulations": record.num_simulations, "seconds": record.seconds}

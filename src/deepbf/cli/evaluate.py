@@ -1,4 +1,4 @@
-"""`deepbf evaluate`: how good trained estimators are, on fresh simulations."""
+"""`deepbf evaluate` and `deepbf design`: how good estimators are, and how many data are needed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import typer
 
-from deepbf.cli.study_file import find_study
+from deepbf.cli.files import check_drawable, check_folder, draw_to, find_study, parse_probs, read_for
 
 
 def evaluate(
@@ -27,7 +27,7 @@ def evaluate(
     baseline: list[str] = typer.Option([], help="Also evaluate this baseline, such as abc_ranked; may be repeated."),
     observed: Path | None = typer.Option(None, help="Observed data, CSV or .npy, for their surprise."),
     num_obs: int | None = typer.Option(
-        None, help="Observations a data set, for an estimator of any number; those of --observed by default."
+        None, help="Observations per data set, for an estimator of any number; those of --observed by default."
     ),
     num_datasets: int = typer.Option(1500, help="Data sets to simulate from each of the two models."),
     model: str | None = typer.Option(None, help="Of more than two models: the first of the pair, by name."),
@@ -46,8 +46,6 @@ def evaluate(
     natural log Bayes factors of the first model over the second. Several estimators are compared side by side.
     """
     import deepbf
-    from deepbf.cli.compare import parse_probs
-    from deepbf.cli.observed import read_for
 
     loaded = {name: deepbf.load(path) for name, path in named_files(estimators).items()}
     first_estimator = next(iter(loaded.values()))
@@ -61,8 +59,6 @@ def evaluate(
         num_obs = bf.evaluated_num_obs(num_obs, data)
     prior = first_estimator.prior_probs if prior_probs is None else parse_probs(prior_probs)
     if out is not None:
-        from deepbf.cli.drawing import check_folder
-
         check_folder(out)
     if not as_json:
         typer.echo(f"Simulating {num_datasets:,} data sets of each model, from {where}", err=True)
@@ -90,6 +86,46 @@ def evaluate(
         typer.echo(f"\nWrote {', '.join(path.name for path in written)} to {out}", err=as_json)
 
 
+def design(
+    estimator: Path = typer.Argument(help="A file written by deepbf fit with a range of --num-obs."),
+    study: str | None = typer.Option(
+        None, help="The Python file of the fit. Default: the .py file of the same name beside the estimator."
+    ),
+    threshold: float = typer.Option(10.0, help="The Bayes factor, or one over it, from which on evidence counts."),
+    power: float = typer.Option(0.8, help="The wanted probability of evidence for the model that is true."),
+    num_datasets: int = typer.Option(1000, help="Data sets to simulate from each model at each sample size."),
+    model: str | None = typer.Option(None, help="Of more than two models: the first of the pair, by name."),
+    over: str | None = typer.Option(None, help="Of more than two models: the second of the pair, by name."),
+    seed: int = typer.Option(0, help="Seed of the simulations."),
+    out: Path | None = typer.Option(None, help="Also draw it: a PNG, PDF or SVG file."),
+    as_json: bool = typer.Option(False, "--json", help="Print one JSON object for machines, no progress bar."),
+) -> None:
+    """Say how many observations are needed, under each model, and how often evidence misleads."""
+    import deepbf
+
+    bf = deepbf.load(estimator)
+    found, where = find_study(study, estimator, bf.data_shape)
+    first, second = chosen_pair(bf.names, model, over)
+    if out is not None:
+        check_drawable(out)
+    if not as_json:
+        typer.echo(f"Simulating {num_datasets:,} data sets of each model at each sample size, from {where}", err=True)
+    result = bf.design(
+        threshold,
+        power,
+        models=found.models,
+        model=first,
+        over=second,
+        num_datasets=num_datasets,
+        seed=seed,
+        progress=not as_json,
+    )
+    typer.echo(json.dumps(result.to_dict(), indent=2) if as_json else str(result))
+    if out is not None:
+        draw_to(out, deepbf.plots.design, result)
+        typer.echo(f"\nDrawn in {out}", err=as_json)
+
+
 def named_files(paths: Sequence[Path]) -> dict[str, Path]:
     """Return the files by the shortest names that tell them apart."""
     stems = Counter(path.stem for path in paths)
@@ -100,7 +136,10 @@ def named_files(paths: Sequence[Path]) -> dict[str, Path]:
 
 
 def chosen_pair(names: Sequence[str], model: str | None, over: str | None) -> tuple[int, int]:
-    """Return which two models to evaluate, by their positions."""
+    """Return which two models to evaluate, by their positions.
+
+    Of two models, one name settles both, and without a name the first is over the second.
+    """
     from deepbf import _checks
 
     if len(names) > 2 and (model is None or over is None):
@@ -118,7 +157,10 @@ def chosen_pair(names: Sequence[str], model: str | None, over: str | None) -> tu
 
 
 def directed_exact(exact: Callable[[Any], Any] | None, pair: tuple[int, int]) -> Callable[[Any], Any] | None:
-    """Return the exact log Bayes factor of a pair: a study file's is that of its first model over its second."""
+    """Return the exact log Bayes factor of a pair: a study file's is that of its first model over its second.
+
+    None comes back for a pair of other models, whose exact answer is not known.
+    """
     if exact is None or pair == (0, 1):
         return exact
     return partial(_negative, exact) if pair == (1, 0) else None
@@ -129,7 +171,10 @@ def _negative(exact: Callable[[Any], Any], data: Any) -> Any:
 
 
 def probs_of_pair(prior_probs: Any, pair: tuple[int, int], names: Sequence[str]) -> Any:
-    """Return the prior probabilities of two models, given that it is one of them."""
+    """Return the prior probabilities of two models, given that one of them is true.
+
+    They are the pair's entries in `prior_probs`, which are those of all models, divided by their sum.
+    """
     from deepbf import _checks
 
     chosen = _checks.check_probs("--prior-probs", prior_probs, names)[list(pair)]
@@ -137,7 +182,10 @@ def probs_of_pair(prior_probs: Any, pair: tuple[int, int], names: Sequence[str])
 
 
 def as_functions(names: Sequence[str], models: Sequence[Any]) -> Mapping[str, Callable[[Any], Any]]:
-    """Return the baselines as functions from data sets to log Bayes factors."""
+    """Return the baselines as functions from data sets to log Bayes factors.
+
+    Baselines with a setting that has no default are refused; in Python they can be passed with it.
+    """
     from deepbf import _checks, baselines
 
     methods = {name: getattr(baselines, _checks.check_choice("--baseline", name, baselines.METHODS)) for name in names}
@@ -156,7 +204,10 @@ def _log_bf_of(method: Callable[..., Any], models: Sequence[Any], data: Any) -> 
 
 
 def write_all(evaluation: Any, out: Path) -> list[Path]:
-    """Write the numbers and every plot; return the files."""
+    """Write the numbers and every plot of an evaluation into the folder `out`; return the files.
+
+    Densities and scatter plots are of one estimator each, whose name is in the file's where there are several.
+    """
     import matplotlib
 
     matplotlib.use("Agg")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from deepbf.cli.study_file import read_study
+from deepbf.cli.files import check_writable, read_study
 
 BUDGETS = ("seconds", "steps", "num_simulations")
 
@@ -78,11 +78,3 @@ def parse_range(text: str) -> tuple[int, ...]:
         return tuple(int(part) for part in text.split(","))
     except ValueError as error:
         raise ValueError(f"--num-obs must be two whole numbers, such as 2,256; received {text!r}.") from error
-
-
-def check_writable(out: Path) -> None:
-    """Raise now rather than after training if the result could not be saved."""
-    if out.is_dir():
-        raise ValueError(f"--out must be a file; {out} is a folder. Pass, for example, {out / 'study.deepbf'}.")
-    if not out.absolute().parent.is_dir():
-        raise ValueError(f"--out is in a folder that does not exist: {out.absolute().parent}. Create it first.")

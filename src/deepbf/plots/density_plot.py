@@ -15,8 +15,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike, NDArray
 
 from deepbf._checks import check_numeric_array, check_positive
-from deepbf.plots.axes import Handle, axes_or_new, legend_beside, note, wrapped
-from deepbf.plots.log_bf_axis import Span, log_bf_label
+from deepbf.plots.axes import Handle, Span, axes_or_new, legend_beside, log_bf_label, note, wrapped
 from deepbf.plots.results import EXACT, Evaluated, choose_estimator, has_exact, model_names, results_of
 from deepbf.plots.styles import BLACK, GUIDE, MODEL_STYLES, VERMILLION, LineStyle
 
@@ -63,7 +62,9 @@ def densities(
     marks = _Marks(
         observed=None if observed is None else _check_log_bf("observed", observed),
         exact=None if exact_observed is None else _check_log_bf("exact_observed", exact_observed),
-        repeats=np.empty(0) if repeats is None else _check_log_bfs("repeats", repeats),
+        repeats=np.empty(0)
+        if repeats is None
+        else np.ravel(check_numeric_array("repeats", repeats)).astype(np.float64),
     )
     axes = axes_or_new(ax)
     span = _visible_span(results, [log_threshold, *marks.values()])
@@ -74,7 +75,10 @@ def densities(
     ]
     span.show(axes, "x")
     axes.set_ylim(bottom=0)
-    axes.set_xlabel(log_bf_label(model_names(results), span=span, extra=_words_on_clipping(results, span)))
+    # Where values were clipped the density heaps up: say so if that end of the axis is shown.
+    clip = float(results.attrs.get("clip", np.inf))
+    clipping = f"[values clipped at ±{clip:.3g}]" if max(abs(span.low), abs(span.high)) >= clip else ""
+    axes.set_xlabel(log_bf_label(model_names(results), span=span, extra=clipping))
     axes.set_ylabel("density")
     legend_beside(axes, handles)
     return axes
@@ -210,25 +214,15 @@ def _visible_span(results: xr.Dataset, marks: Sequence[float]) -> Span:
     return Span.of(visible, on_grid)
 
 
-def _words_on_clipping(results: xr.Dataset, span: Span) -> str:
-    """Say where values were clipped, if that end of the axis is shown: the density heaps up there."""
-    clip = float(results.attrs.get("clip", np.inf))
-    return f"[values clipped at ±{clip:.3g}]" if max(abs(span.low), abs(span.high)) >= clip else ""
-
-
 def _written(value: float) -> str:
     return f"{value:.2f}" if abs(value) < 1000 else f"{value:.3g}"
 
 
 def _check_log_bf(argument: str, value: object) -> float:
-    # Estimators answer with arrays, one entry a data set: an array of one is as good as a number.
+    # Estimators answer with arrays, one entry per data set: an array of one is as good as a number.
     number = value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
     if isinstance(number, bool) or not isinstance(number, numbers.Real):
         raise TypeError(f"{argument} must be one number, a natural log; received {value!r}. Pass a float.")
     if math.isnan(number):
         raise ValueError(f"{argument} must not be nan; received {value!r}. Leave it out if it is not known.")
     return float(number)
-
-
-def _check_log_bfs(argument: str, value: ArrayLike) -> NDArray[np.float64]:
-    return np.ravel(check_numeric_array(argument, value)).astype(np.float64)

@@ -16,8 +16,16 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
 from deepbf._checks import check_numeric_array, check_positive
-from deepbf.plots.axes import AXIS_WIDTH, axes_or_new, wrapped
-from deepbf.plots.log_bf_axis import LINEAR_DECADES, LINEAR_PART, Span, log_bf_label, write_tick
+from deepbf.plots.axes import (
+    AXIS_WIDTH,
+    LINEAR_DECADES,
+    LINEAR_PART,
+    Span,
+    axes_or_new,
+    log_bf_label,
+    wrapped,
+    write_tick,
+)
 from deepbf.plots.styles import BLACK, GUIDE, SHADE
 
 # Its lightness rises from end to end, for greyscale and for colour-blind readers, and nowhere is it white.
@@ -88,9 +96,15 @@ def draw_plane(
     *,
     labelled: bool = True,
 ) -> tuple[QuadMesh, ContourSet | None]:
-    """Draw the colours, and contours which say their values if they are `labelled`; return both."""
+    """Draw the colours of a plane, and contours which say their values if they are `labelled`; return both.
+
+    Values outside the span take the colour at its end; nan shows the hatched background. There are no contours, and
+    None comes back for them, where all values are the same.
+    """
     shown = np.clip(log_bf, span.low, span.high)
-    norm = _norm(span)
+    norm = Normalize(span.low, span.high)
+    if span.is_far:
+        norm = SymLogNorm(LINEAR_PART, linscale=LINEAR_DECADES, vmin=span.low, vmax=span.high, base=10)
     # What is nan lets this background through.
     axes.set_facecolor(SHADE)
     axes.patch.set(hatch="xxx", edgecolor=GUIDE)
@@ -109,10 +123,20 @@ def add_colour_bar(
     beyond: Sequence[NDArray[np.float64]],
     label_width: int = AXIS_WIDTH,
 ) -> Colorbar:
-    """Put one colour bar beside panels that share a span; its ends point on if a plane of `beyond` goes further."""
+    """Put one colour bar beside panels that share a span, and return it.
+
+    Its ends point on if a plane of `beyond` goes further than the span. `mesh` and `contours` are those of one panel.
+    """
     pooled = np.concatenate([plane.ravel() for plane in beyond])
     ticks = span.locator() if span.is_far else None
-    bar = panels[0].figure.colorbar(mesh, ax=list(panels), extend=_extend(pooled, span), ticks=ticks)
+    ends: dict[tuple[bool, bool], Any] = {
+        (False, False): "neither",
+        (True, False): "min",
+        (False, True): "max",
+        (True, True): "both",
+    }
+    extend = ends[bool(np.any(pooled < span.low)), bool(np.any(pooled > span.high))]
+    bar = panels[0].figure.colorbar(mesh, ax=list(panels), extend=extend, ticks=ticks)
     bar.set_label(log_bf_label(names, span=span, width=label_width))
     if span.is_far:
         bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: write_tick(value)))
@@ -126,13 +150,16 @@ def add_colour_bar(
 def check_plane(
     x: ArrayLike, y: ArrayLike, log_bf: ArrayLike
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return coordinates and values as arrays, if they are of matching shapes."""
+    """Return coordinates and values as arrays, if they are of matching shapes.
+
+    Coordinates must increase, since the colours of a plane are drawn between neighbours.
+    """
     coordinates = []
     for argument, value in (("x", x), ("y", y)):
         array = check_numeric_array(argument, value).astype(np.float64)
         if array.ndim != 1 or array.size < 2 or not np.all(np.isfinite(array)) or np.any(np.diff(array) <= 0):
             raise ValueError(
-                f"{argument} must be finite and increasing, one entry a {'column' if argument == 'x' else 'row'} of "
+                f"{argument} must be finite and increasing, one entry per {'column' if argument == 'x' else 'row'} of "
                 f"log_bf and at least two; received shape {array.shape}, values {np.array2string(array, threshold=6)}. "
                 f"Pass, for example, {argument}=np.linspace(-3, 3, 101)."
             )
@@ -140,7 +167,7 @@ def check_plane(
     values = check_numeric_array("log_bf", log_bf).astype(np.float64)
     expected = (coordinates[1].size, coordinates[0].size)
     if values.shape != expected:
-        hint = "Pass log_bf.T." if values.shape == expected[::-1] else "Give one row a y and one column an x."
+        hint = "Pass log_bf.T." if values.shape == expected[::-1] else "Give one row per y and one column per x."
         raise ValueError(f"log_bf must have shape (len(y), len(x)) = {expected}; received shape {values.shape}. {hint}")
     return coordinates[0], coordinates[1], values
 
@@ -150,17 +177,6 @@ def check_pair(argument: str, value: Sequence[str]) -> tuple[str, str]:
     if isinstance(value, str) or len(value) != 2 or not all(isinstance(entry, str) for entry in value):
         raise ValueError(f"{argument} must be two strings; received {value!r}. Pass, for example, ('first', 'second').")
     return value[0], value[1]
-
-
-def _norm(span: Span) -> Normalize:
-    if span.is_far:
-        return SymLogNorm(LINEAR_PART, linscale=LINEAR_DECADES, vmin=span.low, vmax=span.high, base=10)
-    return Normalize(span.low, span.high)
-
-
-def _extend(log_bf: NDArray[np.float64], span: Span) -> Any:
-    below, above = bool(np.any(log_bf < span.low)), bool(np.any(log_bf > span.high))
-    return {(False, False): "neither", (True, False): "min", (False, True): "max", (True, True): "both"}[below, above]
 
 
 def _levels(shown: NDArray[np.float64], span: Span) -> NDArray[np.float64]:

@@ -46,8 +46,7 @@ def reliability(evaluation: Evaluated, ax: Axes | None = None) -> Axes:
     handles: list[Handle] = [*axes.plot([0, 1], [0, 1], color=GUIDE, linewidth=0.8, zorder=1, label="calibrated")]
     for name, style in estimator_styles(estimator_names(results)).items():
         one = results.sel(estimator=name)
-        handles.append(_draw_curve(axes, one, name, style))
-        _draw_counts(strip, one, style)
+        handles.append(_draw_estimator(axes, strip, one, name, style))
     # Not of equal aspect: the strip's height follows the axes', and constrained layouts then cut the labels off.
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
     first, _ = model_names(results)
@@ -58,9 +57,19 @@ def reliability(evaluation: Evaluated, ax: Axes | None = None) -> Axes:
     return axes
 
 
-def _draw_curve(axes: Axes, one: xr.Dataset, name: str, style: Style) -> Handle:
+def _draw_estimator(axes: Axes, strip: Axes, one: xr.Dataset, name: str, style: Style) -> Handle:
+    """Draw the curve of one estimator, and its counts into the strip; return what the legend shows."""
     filled = np.asarray(one["bin_count"]) > 0
-    predicted, frequency, low, high = (_values(one, key)[filled] for key in NEEDS[:4])
+    predicted, frequency, low, high, counts = (np.asarray(one[key], dtype=np.float64)[filled] for key in NEEDS[:5])
+    strip.plot(
+        predicted,
+        counts,
+        color=style.colour,
+        linestyle=style.line_style,
+        linewidth=1.0,
+        marker=style.marker,
+        markersize=3.5,
+    )
     error, expected_low, expected_high = (float(one[key]) for key in NEEDS[-3:])
     expected = f"(if calibrated {expected_low:.3f} to {expected_high:.3f})"
     return axes.errorbar(
@@ -80,20 +89,6 @@ def _draw_curve(axes: Axes, one: xr.Dataset, name: str, style: Style) -> Handle:
     )
 
 
-def _draw_counts(strip: Axes, one: xr.Dataset, style: Style) -> None:
-    counts = _values(one, "bin_count")
-    filled = counts > 0
-    strip.plot(
-        _values(one, "predicted")[filled],
-        counts[filled],
-        color=style.colour,
-        linestyle=style.line_style,
-        linewidth=1.0,
-        marker=style.marker,
-        markersize=3.5,
-    )
-
-
 def _scale_strip(strip: Axes, counts: NDArray[np.float64]) -> None:
     # Limits at powers of ten, so that at least two of them are labelled in this little space.
     decades = np.log10(counts[counts > 0])
@@ -105,7 +100,3 @@ def _scale_strip(strip: Axes, counts: NDArray[np.float64]) -> None:
     strip.tick_params(labelbottom=False)
     strip.set_ylabel("data sets\n(log base 10)", fontsize="small")
     strip.tick_params(axis="y", labelsize="small")
-
-
-def _values(one: xr.Dataset, key: str) -> NDArray[np.float64]:
-    return np.asarray(one[key], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""What a plot reads: the results of one evaluation, or of one a number of observations, checked before drawing."""
+"""What a plot reads: the results of one evaluation, or of several by number of observations, checked before drawing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ Evaluated = HasResults | xr.Dataset
 
 
 def results_of(evaluation: Evaluated, needs: Sequence[str] = ()) -> xr.Dataset:
-    """Return the results, which hold both models' names and all the variables in `needs`."""
+    """Return the results, which hold both models' names and all the variables in `needs`.
+
+    Every plot of an evaluation begins with it. It takes an `Evaluation`, or its dataset, and names what is missing.
+    """
     results = evaluation if isinstance(evaluation, xr.Dataset) else getattr(evaluation, "results", None)
     if not isinstance(results, xr.Dataset):
         raise TypeError(
@@ -59,7 +62,10 @@ def has_exact(results: xr.Dataset) -> bool:
 
 
 def choose_estimator(results: xr.Dataset, estimator: str | None) -> str:
-    """Return the estimator asked for, or the only one besides the exact."""
+    """Return the name of the estimator asked for, or of the only one besides the exact.
+
+    Where there are several, None is refused, and the message lists them.
+    """
     names = [name for name in estimator_names(results) if name != EXACT]
     if not names:
         raise ValueError(
@@ -77,7 +83,10 @@ def choose_estimator(results: xr.Dataset, estimator: str | None) -> str:
 
 
 def results_by_num_obs(evaluations: Mapping[int, Evaluated], needs: Sequence[str] = ()) -> dict[int, xr.Dataset]:
-    """Return the results by number of observations, from few to many, all of the same two models."""
+    """Return the results by number of observations, from few to many, all of the same two models in the same order.
+
+    All hold the variables in `needs`.
+    """
     if not isinstance(evaluations, Mapping):
         raise TypeError(
             "evaluations must map numbers of observations to evaluations; "
@@ -101,6 +110,9 @@ def results_by_num_obs(evaluations: Mapping[int, Evaluated], needs: Sequence[str
 
 
 def union_of_estimators(all_results: Iterable[xr.Dataset]) -> list[str]:
-    """Return every estimator that occurs, as first met, the exact one last."""
+    """Return every estimator that occurs in any of the results, as first met, the exact one last.
+
+    Styles go by the place in this list, so that an estimator looks the same for every number of observations.
+    """
     names = dict.fromkeys(name for results in all_results for name in estimator_names(results))
     return sorted(names, key=lambda name: name == EXACT)

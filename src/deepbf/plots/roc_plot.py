@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 
 from deepbf.plots.axes import Handle, axes_or_new, axis_label, legend_beside, wrapped
 from deepbf.plots.results import EXACT, Evaluated, estimator_names, model_names, results_of
-from deepbf.plots.styles import BLUE, EXACT_STYLE, GUIDE, estimator_styles
+from deepbf.plots.styles import GUIDE, estimator_styles
 
 
 def roc(evaluation: Evaluated, ax: Axes | None = None) -> Axes:
@@ -24,9 +24,8 @@ def roc(evaluation: Evaluated, ax: Axes | None = None) -> Axes:
     """
     results = results_of(evaluation, ("false_positive_rate", "true_positive_rate", "auc", "auc_error"))
     axes = axes_or_new(ax)
-    names = estimator_names(results)
     handles: list[Handle] = []
-    for name, style in estimator_styles(names).items():
+    for name, style in estimator_styles(estimator_names(results)).items():
         one = results.sel(estimator=name)
         area = f"AUC {float(one['auc']):.3f} ± {float(one['auc_error']):.3f}"
         handles += axes.plot(
@@ -40,50 +39,15 @@ def roc(evaluation: Evaluated, ax: Axes | None = None) -> Axes:
             label=f"{wrapped(name)}\n{area}",
         )
     handles += axes.plot([0, 1], [0, 1], color=GUIDE, linewidth=0.8, zorder=1, label="a guess")
-    _finish(axes, model_names(results)[0], handles)
+    finish_roc(axes, model_names(results)[0], handles)
     return axes
 
 
-def repeated_roc(evaluation: Evaluated, label: str, ax: Axes | None = None) -> Axes:
-    """Return axes with the ROC curves of one kind of estimator, trained several times, all in one look.
+def finish_roc(axes: Axes, first: str, handles: list[Handle]) -> None:
+    """Give axes of ROC curves their limits, their labels, which name the `first` model as the positive, and a legend.
 
-    Parameters
-    ----------
-    evaluation
-        An evaluation, or its results, whose estimators are the repetitions; the exact one is drawn on top.
-    label
-        What the repetitions are called together.
-    ax
-        Where to draw; None for a new figure.
+    The axes are square, so that the diagonal, which is what a guess reaches, halves them.
     """
-    results = results_of(evaluation, ("false_positive_rate", "true_positive_rate", "auc"))
-    axes = axes_or_new(ax)
-    repeats = [name for name in estimator_names(results) if name != EXACT]
-    areas = [float(results["auc"].sel(estimator=name)) for name in repeats]
-    handles: list[Handle] = []
-    for name in estimator_names(results):
-        one = results.sel(estimator=name)
-        [line] = axes.plot(
-            np.asarray(one["false_positive_rate"], dtype=np.float64),
-            np.asarray(one["true_positive_rate"], dtype=np.float64),
-            color=EXACT_STYLE.colour if name == EXACT else BLUE,
-            linestyle=EXACT_STYLE.line_style if name == EXACT else "solid",
-            linewidth=1.2 if name == EXACT else 0.8,
-            alpha=1.0 if name == EXACT else 0.6,
-            zorder=3 if name == EXACT else 2,
-        )
-        if name == EXACT:
-            line.set_label(f"{EXACT}\nAUC {float(one['auc']):.4f}")
-            handles.append(line)
-        elif name == repeats[0]:
-            line.set_label(f"{wrapped(label)},\n{len(repeats)} times:\nAUC {min(areas):.4f} to {max(areas):.4f}")
-            handles.append(line)
-    handles += axes.plot([0, 1], [0, 1], color=GUIDE, linewidth=0.8, zorder=1, label="a guess")
-    _finish(axes, model_names(results)[0], handles)
-    return axes
-
-
-def _finish(axes: Axes, first: str, handles: list[Handle]) -> None:
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
     axes.set_aspect("equal", adjustable="box")
     axes.set_xlabel(axis_label("false positive rate", f"(positive: {first})"))

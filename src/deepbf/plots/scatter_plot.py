@@ -1,4 +1,4 @@
-"""Exact against estimated log Bayes factors, one point a data set."""
+"""Exact against estimated log Bayes factors, one point per data set."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from numpy.typing import NDArray
 
-from deepbf.plots.axes import Handle, axes_or_new, legend_beside, note, wrapped
-from deepbf.plots.log_bf_axis import Span, log_bf_label
+from deepbf.plots.axes import Handle, Span, axes_or_new, legend_beside, log_bf_label, note, wrapped
 from deepbf.plots.results import EXACT, Evaluated, choose_estimator, has_exact, model_names, results_of
 from deepbf.plots.styles import BLACK, GUIDE, MODEL_STYLES, SHADE
 
@@ -23,7 +22,7 @@ EDGE_AREA = 55.0
 
 
 def scatter(evaluation: Evaluated, estimator: str | None = None, ax: Axes | None = None) -> Axes:
-    """Return axes with one point a data set, the exact log Bayes factor to the right and the estimated one upwards.
+    """Return axes with one point per data set, the exact log Bayes factor to the right and the estimated one upwards.
 
     Points on the line are estimated without error; points in a shaded quadrant are decided differently than by the
     exact Bayes factor. Values that are infinite, or reach more than twice as far as all exact ones, stand at the edge
@@ -48,7 +47,9 @@ def scatter(evaluation: Evaluated, estimator: str | None = None, ax: Axes | None
     axes = axes_or_new(ax)
     exact = np.asarray(results["log_bf"].sel(estimator=EXACT), dtype=np.float64)
     estimated = np.asarray(results["log_bf"].sel(estimator=name), dtype=np.float64)
-    threshold = _log_decision_threshold(results)
+    # The log Bayes factor at which both models are equally probable, 0 under equal prior probabilities.
+    first_prob, second_prob = np.asarray(results["prior_prob"], dtype=np.float64)
+    threshold = float(np.log(second_prob) - np.log(first_prob))
     span = _common_span(exact, estimated, threshold)
     handles = [
         *_draw_points(axes, span, exact, estimated, results),
@@ -110,12 +111,6 @@ def _draw_points(
                 clip_on=False,
             )
     return handles
-
-
-def _log_decision_threshold(results: xr.Dataset) -> float:
-    """Return the log Bayes factor at which both models are equally probable, 0 under equal prior probabilities."""
-    first, second = np.asarray(results["prior_prob"], dtype=np.float64)
-    return float(np.log(second) - np.log(first))
 
 
 def _draw_guides(axes: Axes, span: Span, threshold: float) -> list[Handle]:

@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 from scipy.special import logit
 
 from deepbf.cli.evaluate import directed_exact
-from deepbf.cli.study_file import named_or_file
+from deepbf.cli.files import named_or_file
 from deepbf_studies import problems
 from deepbf_studies.problems import epidemic_evidence, influenza
 from deepbf_studies.problems.epidemic import NUM_BED_STAGES, Epidemic

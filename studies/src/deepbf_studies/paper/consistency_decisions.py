@@ -10,14 +10,14 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from deepbf import plots
 from deepbf.evaluation.labels import EXACT
 from deepbf.evaluation.tail_areas import binomial_interval
-from deepbf.plots import Decay
-from deepbf.plots.num_obs_axis import show_num_obs
+from deepbf.plots.axes import show_num_obs
 from deepbf_studies import problems
+from deepbf_studies.paper import plots
 from deepbf_studies.paper.line_fit import LineFit, fit_line
 from deepbf_studies.paper.methods import OURS, train
+from deepbf_studies.paper.plots import Decay
 from deepbf_studies.paper.prose import paragraph
 from deepbf_studies.paper.step import Step
 from deepbf_studies.paper.target import Drawing, Plan, Results, Target
@@ -311,7 +311,7 @@ def right_figure(shares: Mapping[str, Mapping[str, Mapping[str, WrongShares]]], 
 
 def draw_right(axes: Any, name: str, shares: WrongShares) -> Any:
     """Draw one estimator's shares of right decisions, with intervals."""
-    from deepbf.plots.num_obs_axis import draw_line, side_by_side
+    from deepbf.plots.num_obs_plot import draw_line, side_by_side
     from deepbf.plots.styles import estimator_styles
 
     names = [OURS, EXACT]

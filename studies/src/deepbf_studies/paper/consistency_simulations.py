@@ -14,13 +14,13 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from deepbf import plots
 from deepbf.evaluation.accuracy import posterior_divergence
 from deepbf.evaluation.measuring import DEFAULT_CLIP
-from deepbf.plots import Decay
 from deepbf_studies import problems
+from deepbf_studies.paper import plots
 from deepbf_studies.paper.line_fit import LineFit, fit_line
 from deepbf_studies.paper.methods import FNN, OURS, train
+from deepbf_studies.paper.plots import Decay
 from deepbf_studies.paper.prose import paragraph
 from deepbf_studies.paper.step import Step
 from deepbf_studies.paper.target import Drawing, Plan, Results, Target

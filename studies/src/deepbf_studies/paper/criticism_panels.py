@@ -12,7 +12,7 @@ import xarray as xr
 
 from deepbf import plots
 from deepbf.criticism import ZValues, z_values
-from deepbf.plots.z_values_plot import PANEL_SIZE
+from deepbf.plots.criticism_plot import PANEL_SIZE
 from deepbf_studies import problems
 from deepbf_studies.paper.criticism_cases import EXACT, FLOW, GAN, NUM_OBS, observed_data, posterior_of
 from deepbf_studies.paper.prose import paragraph

@@ -11,7 +11,6 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from deepbf.evaluation.labels import EXACT
-from deepbf.plots import HeatMapRow, heat_map_grid
 from deepbf_studies.paper.criticism_cases import OUTLIERS
 from deepbf_studies.paper.map_errors import (
     ABOUT_THE_TABLE,
@@ -23,6 +22,7 @@ from deepbf_studies.paper.map_errors import (
     shown_in,
 )
 from deepbf_studies.paper.methods import ABC, DEEPSET2, FNN, OURS
+from deepbf_studies.paper.plots import HeatMapRow, heat_map_grid
 from deepbf_studies.paper.prose import paragraph
 from deepbf_studies.paper.step import Step
 from deepbf_studies.paper.target import Drawing, Results, Target

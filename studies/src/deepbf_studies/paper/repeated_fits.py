@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
-from deepbf import plots
 from deepbf.evaluation.labels import EXACT
 from deepbf.evaluation.measuring import DEFAULT_CLIP
 from deepbf.evaluation.table import aligned_table
 from deepbf_studies import problems
+from deepbf_studies.paper import plots
 from deepbf_studies.paper.methods import BNN, FNN, OURS
 from deepbf_studies.paper.questions import Answers
 from deepbf_studies.paper.sample_sizes import TITLES

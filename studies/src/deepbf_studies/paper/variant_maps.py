@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from deepbf.evaluation.labels import EXACT
-from deepbf.plots import HeatMapRow, heat_map_grid, scatter
+from deepbf.plots import scatter
 from deepbf.plots.axes import wrapped
 from deepbf.variants import fit_variants
 from deepbf_studies.paper.heat_maps import names_of
@@ -31,6 +31,7 @@ from deepbf_studies.paper.map_errors import (
     shown_in,
 )
 from deepbf_studies.paper.methods import FNN, OURS
+from deepbf_studies.paper.plots import HeatMapRow, heat_map_grid
 from deepbf_studies.paper.step import Step
 from deepbf_studies.paper.target import Drawing, Results, Target
 from deepbf_studies.paper.toy_answers import (

@@ -14,6 +14,7 @@ from deepbf import plots
 from deepbf.evaluation.labels import EXACT
 from deepbf.evaluation.table import aligned_table
 from deepbf.evaluation.tail_areas import surprise
+from deepbf_studies.paper.plots import pairs, priors, repeated_roc
 from deepbf_studies.paper.target import Drawing, Results, Target
 from deepbf_studies.paper.weapon import (
     ABC_FULL,
@@ -89,10 +90,10 @@ def draw_figure_8(results: Results) -> Drawing:
     evaluation = results["evaluation"]
     figure = Figure(figsize=(15, 21), layout="constrained")
     panels = figure.subplots(4, 2).ravel()
-    plots.priors(evaluation, panels[0])
+    priors(evaluation, panels[0])
     plots.scatter(evaluation, OUR_SUM, panels[1])
     plots.roc(evaluation, panels[2])
-    plots.repeated_roc(results["repeated"], OUR_SUM, panels[3])
+    repeated_roc(results["repeated"], OUR_SUM, panels[3])
     titles = ["estimated prior", f"{OUR_SUM} against the exact Bayes factor", "ROC curves"]
     titles.append(f"ROC curves of independently trained {OUR_SUM}")
     for panel, method in zip(panels[4:], MAIN_DENSITIES, strict=True):
@@ -108,7 +109,7 @@ def draw_figure_s30(results: Results) -> Drawing:
     """Return scatter plots of every two methods."""
     compared = (EXACT, OUR_SUM, PAPER_FULL, ABC_SUM, PAPER_ARITHMETIC, PAPER_GEOMETRIC)
     figure = Figure(figsize=(13, 13), layout="constrained")
-    plots.pairs({name: _log_bfs(results, name) for name in compared}, names=MODELS, figure=figure)
+    pairs({name: _log_bfs(results, name) for name in compared}, names=MODELS, figure=figure)
     figure.suptitle(f"Method against method, at data SIMULATED from both trees\n{_heading(results)}", fontsize="medium")
     return Drawing(_told(results), {"": figure}, _figure_numbers(results))
 

@@ -1,4 +1,4 @@
-"""Metrics and recovered priors against the number of observations: the evaluation's values, on scales that say so."""
+"""Metrics, recovered priors and designs against the number of observations: their values, on scales that say so."""
 
 import numpy as np
 import pytest
@@ -7,10 +7,13 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
 from deepbf import plots
+from deepbf.evaluation import Design, design_from
 from tests.plots.reading import legend_texts, one_line, render
 from tests.plots.synthetic import FIRST, results
 
 ESTIMATORS = ["deep set", "forest"]
+RNG = np.random.default_rng(2)
+NAMES = ("process dissociation", "Stroop")
 
 
 def evaluations(**changes) -> dict[int, xr.Dataset]:
@@ -144,3 +147,22 @@ def test_the_prior_and_its_estimates() -> None:
     np.testing.assert_allclose(np.asarray(truth.get_ydata()), 0.3)
     assert one_line(ax.get_ylabel()) == f"estimated prior probability of {FIRST}"
     assert ax.get_xlabel() == "number of observations (log base 2)"
+
+
+def a_design(power: float = 0.8) -> Design:
+    log_bf = {n: [RNG.normal(sign * n / 8, np.sqrt(n / 4), 200) for sign in (1, -1)] for n in (5, 20, 80)}
+    return design_from(log_bf, names=NAMES, power=power)
+
+
+def test_a_design_shows_both_models_and_the_numbers_they_need() -> None:
+    axes = plots.design(a_design())
+    assert "number of observations (log base 2)" in axes.get_xlabel()
+    assert "10 to 1" in axes.get_ylabel()
+    for name in NAMES:
+        assert f"right, if {name} is true: from" in " ".join(legend_texts(axes))
+        assert f"misleading, if {name} is true" in " ".join(legend_texts(axes))
+    assert "wanted: 0.8" in " ".join(legend_texts(axes))
+
+
+def test_a_design_that_is_not_enough_has_no_number() -> None:
+    assert "from" not in " ".join(legend_texts(plots.design(a_design(power=0.9999))))

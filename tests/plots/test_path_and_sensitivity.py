@@ -1,4 +1,7 @@
-"""The plots of a design and of a path."""
+"""The log Bayes factor as a line: its label names direction and base, its legend the threshold and the error."""
+
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -6,16 +9,16 @@ from matplotlib import pyplot
 from matplotlib.axes import Axes
 
 from deepbf import plots
+<<<<<<< HEAD:tests/plots/test_design_and_path.py
 from deepbf.estimator.curves import LogBfPath
 from deepbf.evaluation import Design, design_from
+=======
+from deepbf.estimator.path import LogBfPath
+from tests.plots.reading import legend_texts, one_line, render
+>>>>>>> wt-plotscli:tests/plots/test_path_and_sensitivity.py
 
 RNG = np.random.default_rng(2)
 NAMES = ("process dissociation", "Stroop")
-
-
-def a_design(power: float = 0.8) -> Design:
-    log_bf = {n: [RNG.normal(sign * n / 8, np.sqrt(n / 4), 200) for sign in (1, -1)] for n in (5, 20, 80)}
-    return design_from(log_bf, names=NAMES, power=power)
 
 
 def a_path(num_obs: int = 30, *, error: bool = True) -> LogBfPath:
@@ -30,23 +33,7 @@ def a_path(num_obs: int = 30, *, error: bool = True) -> LogBfPath:
 
 
 def words(axes: Axes) -> str:
-    legend = axes.get_legend()
-    assert legend is not None
-    return " ".join(text.get_text().replace("\n", " ") for text in legend.get_texts())
-
-
-def test_a_design_shows_both_models_and_the_numbers_they_need() -> None:
-    axes = plots.design(a_design())
-    assert "number of observations (log base 2)" in axes.get_xlabel()
-    assert "10 to 1" in axes.get_ylabel()
-    for name in NAMES:
-        assert f"right, if {name} is true: from" in words(axes)
-        assert f"misleading, if {name} is true" in words(axes)
-    assert "wanted: 0.8" in words(axes)
-
-
-def test_a_design_that_is_not_enough_has_no_number() -> None:
-    assert "from" not in words(plots.design(a_design(power=0.9999)))
+    return " ".join(legend_texts(axes))
 
 
 @pytest.mark.parametrize("num_obs", [1, 30, 200])
@@ -65,3 +52,23 @@ def test_a_path_without_error_or_threshold() -> None:
     assert words(axes) == "log Bayes factor"
     with pytest.raises(ValueError, match="threshold must be finite and above 0"):
         plots.path(a_path(), threshold=-1)
+
+
+@pytest.mark.parametrize("on_log_scale", [True, False])
+def test_a_curve_names_its_hyperparameter_and_keeps_its_scale(on_log_scale: bool) -> None:
+    values = np.geomspace(0.5, 2.0, 50)
+    curve: Any = SimpleNamespace(
+        hyperparameter="scale",
+        values=values,
+        log_bf=np.log(values),
+        error=np.full(50, 0.1),
+        on_log_scale=on_log_scale,
+        model=NAMES[0],
+        against=NAMES[1],
+    )
+    axes = render(plots.sensitivity(curve))
+    assert axes.get_xlabel() == "scale, hyperparameter of the prior"
+    assert axes.get_xscale() == ("log" if on_log_scale else "linear")
+    assert one_line(axes.get_ylabel()) == "log Bayes factor (natural log), process dissociation over Stroop"
+    np.testing.assert_array_equal(axes.get_lines()[0].get_ydata(), curve.log_bf)
+    assert "10 to 1" in words(axes)

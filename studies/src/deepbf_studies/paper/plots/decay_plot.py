@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from deepbf.plots.axes import Handle, axes_or_new, legend_beside, wrapped
-from deepbf.plots.num_obs_axis import draw_line, side_by_side
+from deepbf.plots.num_obs_plot import draw_line, side_by_side
 from deepbf.plots.styles import Style, estimator_styles
 
 Floats = NDArray[np.float64]
@@ -42,7 +42,7 @@ class Decay:
 
 
 def decay(curves: Mapping[str, Decay], ax: Axes | None = None, *, x_label: str, y_label: str) -> Axes:
-    """Return axes with one line of marks a curve, with error bars, and its fitted line, thin.
+    """Return axes with one line of marks per curve, with error bars, and its fitted line, thin.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def decay(curves: Mapping[str, Decay], ax: Axes | None = None, *, x_label: str, 
     handles: list[Handle] = []
     for place, (name, style) in enumerate(estimator_styles(curves).items()):
         curve = curves[name]
-        x = _beside_each_other(curve.x, place, len(curves))
+        x = side_by_side(curve.x.tolist(), place, len(curves))
         zero = curve.values == 0
         values = np.where(zero, np.nan, curve.values)
         errors = np.stack([curve.values - curve.low, curve.high - curve.values])
@@ -71,22 +71,11 @@ def decay(curves: Mapping[str, Decay], ax: Axes | None = None, *, x_label: str, 
         if curve.fitted is not None:
             axes.plot(*curve.fitted, color=style.colour, linestyle=style.line_style, linewidth=1.1, zorder=1.5)
         if zero.any():
-            handles += _draw_bounds(axes, x[zero], curve.high[zero], name, style)
+            handles += axes.plot(
+                x[zero], curve.high[zero], linestyle="none", marker=r"$\downarrow$", markersize=9, color=style.colour,
+                zorder=2, label=f"{wrapped(name)},\nnone seen: 95% bound",
+            )  # fmt: skip
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
     legend_beside(axes, handles)
     return axes
-
-
-def _beside_each_other(x: Floats, place: int, num_lines: int) -> Floats:
-    return side_by_side([float(value) for value in x], place, num_lines)
-
-
-def _draw_bounds(axes: Axes, x: Floats, high: Floats, name: str, style: Style) -> list[Handle]:
-    """Mark upper bounds of what was 0."""
-    return [
-        *axes.plot(
-            x, high, linestyle="none", marker=r"$\downarrow$", markersize=9, color=style.colour, zorder=2,
-            label=f"{wrapped(name)},\nnone seen: 95% bound",
-        )
-    ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Heat maps side by side: rows whose panels share their colours, with one colour bar a row."""
+"""Heat maps side by side: rows whose panels share their colours, with one colour bar per row."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from matplotlib.patheffects import Normal, Stroke
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
-from deepbf.plots.axes import wrapped
+from deepbf.plots.axes import Span, wrapped
 from deepbf.plots.heat_map_plot import AT_ONE, add_colour_bar, check_pair, check_plane, draw_plane
-from deepbf.plots.log_bf_axis import Span
 from deepbf.plots.styles import BLACK, VERMILLION
 
-# Inches a panel, those of a colour bar and of a legend, and characters that fit above or beside a panel.
+# Inches of a panel, of a colour bar and of a legend, and characters that fit above or beside a panel.
 PANEL_SIZE = (2.6, 2.45)
 BAR_WIDTH, LEGEND_HEIGHT = 1.5, 0.5
 PANEL_WIDTH, BAR_LABEL = 26, 34
