@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-
 _PACKAGE = str(Path(__file__).parent)
 
 

@@ -20,8 +20,8 @@ from deepbf.layout import is_absent
 from deepbf.networks import InputLayout
 from deepbf.networks.features import whitening
 
-# Data sets per model to learn the usual spread from; nearest neighbours and local densities among as many were no better
-# at telling strange data, and often worse (Data 1 to 3, n = 128).
+# Data sets per model to learn the usual spread from; nearest neighbours and local densities among as many were no
+# better at telling strange data, and often worse (Data 1 to 3, n = 128).
 MOST_FITTED = 4096
 # Wider inputs are no summaries, and their covariance would take longer than is worth it.
 MOST_COLUMNS = 512

@@ -9,13 +9,8 @@ from matplotlib import pyplot
 from matplotlib.axes import Axes
 
 from deepbf import plots
-<<<<<<< HEAD:tests/plots/test_design_and_path.py
 from deepbf.estimator.curves import LogBfPath
-from deepbf.evaluation import Design, design_from
-=======
-from deepbf.estimator.path import LogBfPath
 from tests.plots.reading import legend_texts, one_line, render
->>>>>>> wt-plotscli:tests/plots/test_path_and_sensitivity.py
 
 RNG = np.random.default_rng(2)
 NAMES = ("process dissociation", "Stroop")

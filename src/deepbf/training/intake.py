@@ -1,4 +1,4 @@
-"""The intake: from simulations to rows, some set aside to judge by, the others (or those that teach most) for the pool."""
+"""The intake: from simulations to rows, some set aside to judge by, the others for the pool, all or those that teach."""
 
 from __future__ import annotations
 
