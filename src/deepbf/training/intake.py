@@ -1,4 +1,4 @@
-"""The intake: from simulations to rows, some set aside to judge by, the others for the pool, all or those that teach."""
+"""The intake: from simulations to rows, some set aside to judge by, the others (all, or a choice) for the pool."""
 
 from __future__ import annotations
 
