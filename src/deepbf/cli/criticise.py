@@ -32,7 +32,7 @@ def criticise(
     from deepbf.cli.drawing import check_folder
     from deepbf.cli.observed import Wanted, read_for
     from deepbf.cli.study_file import named_or_file
-    from deepbf.criticism.criticising import USUAL_STATISTICS, check_one_array
+    from deepbf.criticism.model_criticism import USUAL_STATISTICS, check_one_array
 
     found = named_or_file(study)
     structure = check_one_array(found.settings.get("structure", "vector"))

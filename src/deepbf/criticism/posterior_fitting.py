@@ -3,32 +3,75 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
+from dataclasses import dataclass
 from functools import partial
+from typing import cast
 
 import equinox as eqx
 import jax
 import numpy as np
+import optax
 
 from deepbf import _checks
-from deepbf.criticism.conditioning import BesideParameters
-from deepbf.criticism.data_layout import DataLayout
-from deepbf.criticism.joint_model import PARAMETERS, beside_its_parameters, check_continuous, with_parameters
-from deepbf.criticism.methods import METHODS
-from deepbf.criticism.posterior_sampler import PosteriorSampler
-from deepbf.criticism.trained_posterior import TrainedPosterior
+from deepbf._mixed import MixedForm
+from deepbf.criticism.data_layout import (
+    PARAMETERS,
+    BesideParameters,
+    DataLayout,
+    beside_its_parameters,
+    check_continuous,
+    check_same_arrays,
+    data_standardiser,
+    prepare_beside,
+    with_parameters,
+)
+from deepbf.criticism.flow import ConditionalFlow
+from deepbf.criticism.gan import BayesianGan, three_rates
+from deepbf.criticism.posterior_network import AbstractPosteriorNetwork
+from deepbf.criticism.posterior_sampler import PosteriorSampler, TrainedPosterior
 from deepbf.fitting import check_num_obs, kept_if_stopped
 from deepbf.models import Model, ModelSet, SimulationError
 from deepbf.models.hyperparameters import describe
 from deepbf.models.model import Params
-from deepbf.models.simulated_data import Data
 from deepbf.models.transform import Unconstrained
-from deepbf.networks import OBSERVATION_AXES, Structure, check_network, check_structure
+from deepbf.networks import AbstractNetwork, NetworkKind, Structure, check_network, check_structure
 from deepbf.networks.registry import MIXED_NETWORK
 from deepbf.simulation.stream import check_executor
 from deepbf.standardise import Standardiser
 from deepbf.training import Budget, TrainedEnsemble, train
+from deepbf.training.goal import Goal
+from deepbf.training.optimise import ADAM, FlatNetworks
+from deepbf.training.schedule import Schedule
+
+PEAK_RATE = 5e-3
+SCHEDULE = Schedule(batch_size=256)
+
+
+@dataclass(frozen=True)
+class Method:
+    """A kind of posterior sampler: the network that draws parameters, and the optimiser that trains it."""
+
+    init: Callable[..., AbstractPosteriorNetwork]
+    optimiser_of: Callable[[FlatNetworks], optax.GradientTransformation] = lambda networks: ADAM
+
+    def goal(self, structure: Structure) -> Goal:
+        """Return what training aims at, for data of this structure."""
+
+        def kind_of(form: MixedForm | None, data_shape: tuple[int, ...]) -> NetworkKind:
+            del data_shape
+            if form is None:
+                raise ValueError("data that come with parameters have a form")
+            return NetworkKind(prepare_beside(structure, form), self.init, PEAK_RATE, any_num_obs=True)
+
+        def objective(network: AbstractNetwork, batch: jax.Array, step: jax.Array) -> jax.Array:
+            return cast(AbstractPosteriorNetwork, network).loss(batch, step)
+
+        return Goal(kind_of, objective, lambda scores: float(np.mean(scores)), self.optimiser_of)
+
+
+METHODS = {"flow": Method(ConditionalFlow), "gan": Method(BayesianGan, three_rates)}
 
 
 class PartialPosteriorError(SimulationError):
@@ -113,7 +156,7 @@ def fit_posterior(
         structure=joint_structure,
         network=MIXED_NETWORK,
         goal=chosen.goal(laid_out),
-        schedule=chosen.schedule,
+        schedule=SCHEDULE,
         budget=budget,
         num_members=1,
         num_obs=num_obs_range,
@@ -142,17 +185,6 @@ def check_model(model: object) -> Model:
     return model
 
 
-def check_same_arrays(model: Model, structure: Structure, data: Data) -> None:
-    """Raise unless simulated data are the one array, or the arrays by name, that the structure is for."""
-    found = ", ".join(map(repr, sorted(data))) if isinstance(data, Mapping) else "one array"
-    wanted = "one array" if isinstance(structure, str) else ", ".join(map(repr, sorted(structure)))
-    if found != wanted:
-        raise ValueError(
-            f"structure={structure!r} is for data sets of {wanted}; the simulator of model {model.name!r} returns "
-            f"{found}. Pass a name for one array, or a dict with a structure for each of several."
-        )
-
-
 def find_unconstrained(model: Model, params: Params) -> Unconstrained:
     """Return the map between flat real vectors and parameters laid out like these."""
     check_continuous(model.name, params)
@@ -177,13 +209,3 @@ def taken_apart(trained: TrainedEnsemble, layout: DataLayout, unconstrained: Unc
         data_standardiser(trained.standardiser, columns, layout), preparation.data, network, preparation.scale,
         of_params, unconstrained, trained.record,
     )  # fmt: skip
-
-
-def data_standardiser(joined: Standardiser, params: slice, layout: DataLayout) -> Standardiser:
-    """Return the standardiser of the data alone."""
-    location, scale = (np.delete(column, np.r_[params]) for column in (joined.location, joined.scale))
-    if not isinstance(layout.structure, str):
-        return Standardiser(location, scale)
-    # Observations share one location and scale, however many there are.
-    first = (0,) * OBSERVATION_AXES[layout.structure]
-    return Standardiser(location.reshape(layout.data_shape)[first], scale.reshape(layout.data_shape)[first])

@@ -7,8 +7,7 @@ import pytest
 from scipy.stats import binom, gamma
 
 from deepbf.criticism import predictive_check
-from deepbf.criticism.statistics import BUILT_IN
-from deepbf.criticism.tails import tails_of
+from deepbf.criticism.posterior_predictive_check import BUILT_IN, tails_of
 from tests.criticism.sources import Fixed, coins, data_of, exact
 
 NUM_DRAWS = 4000

@@ -12,21 +12,21 @@ from numpy.typing import ArrayLike
 
 from deepbf import _checks
 from deepbf.answer import written_list
-from deepbf.criticism.check_result import PredictiveCheck
-from deepbf.criticism.checking import Statistics, predictive_check
-from deepbf.criticism.methods import METHODS
-from deepbf.criticism.posterior_fitting import check_model, fit_posterior
+from deepbf.criticism.posterior_fitting import METHODS, check_model, fit_posterior
+from deepbf.criticism.posterior_predictive_check import (
+    USUAL_STATISTICS,
+    PredictiveCheck,
+    Statistics,
+    check_statistics,
+    predictive_check,
+)
 from deepbf.criticism.posterior_sampler import PosteriorSampler
 from deepbf.criticism.predictive_source import check_observed
-from deepbf.criticism.statistics import check_statistics
-from deepbf.criticism.told_apart import z_values
-from deepbf.criticism.z_result import ZValues
+from deepbf.criticism.z_value_check import ZValues, z_values
 from deepbf.models import Model
 from deepbf.networks import check_structure
 from deepbf.simulation.stream import check_executor
 from deepbf.training import Budget
-
-USUAL_STATISTICS = ("mean", "sd", "min", "max")
 
 
 @dataclass(frozen=True)
