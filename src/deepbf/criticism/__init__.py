@@ -10,7 +10,12 @@ if TYPE_CHECKING:
     from deepbf.criticism.leave_one_out_discrepancy import LeaveOneOut, leave_one_out
     from deepbf.criticism.model_criticism import Criticism, ModelCriticism, criticise
     from deepbf.criticism.posterior_fitting import PartialPosteriorError, fit_posterior
-    from deepbf.criticism.posterior_predictive_check import PredictiveCheck, StatisticCheck, predictive_check
+    from deepbf.criticism.posterior_predictive_check import (
+        PredictiveCheck,
+        StatisticCheck,
+        Verdict,
+        predictive_check,
+    )
     from deepbf.criticism.posterior_sampler import PosteriorSampler
     from deepbf.criticism.predictive_source import ExactPosterior, PredictiveSource
     from deepbf.criticism.z_value_check import ZValues, z_values
@@ -25,6 +30,7 @@ __all__ = [
     "PredictiveCheck",
     "PredictiveSource",
     "StatisticCheck",
+    "Verdict",
     "ZValues",
     "criticise",
     "fit_posterior",
@@ -44,6 +50,7 @@ _HOMES = {
     "PredictiveCheck": "posterior_predictive_check",
     "PredictiveSource": "predictive_source",
     "StatisticCheck": "posterior_predictive_check",
+    "Verdict": "posterior_predictive_check",
     "ZValues": "z_value_check",
     "criticise": "model_criticism",
     "fit_posterior": "posterior_fitting",

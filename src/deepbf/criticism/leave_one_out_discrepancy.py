@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from deepbf import _checks
 from deepbf.answer import TailArea, write_tail_area
-from deepbf.criticism.posterior_predictive_check import Tails, tails_of
+from deepbf.criticism.posterior_predictive_check import Tails, Verdict, tails_of
 from deepbf.criticism.predictive_source import (
     PredictiveSource,
     check_observed,
@@ -59,15 +59,12 @@ class LeaveOneOut:
     @property
     def verdict(self) -> str:
         """What the discrepancy says about the model, in words."""
-        if self.tails.words == "as predicted":
+        found = self.tails.verdict
+        if found == Verdict.AS_PREDICTED:
             return f"observations lie as far from what the others predict as {self.model} says: no sign against it here"
-        where = "farther from" if self.tails.side == "large" else "closer to"
-        if self.tails.words.startswith("borderline"):
-            return (
-                f"borderline, more replications would tell: observations lie {where} what the others predict than "
-                f"{self.model} says"
-            )
-        return f"observations lie {where} what the others predict than {self.model} says: it does not fit them"
+        where = "farther from" if found in {Verdict.TOO_LARGE, Verdict.BORDERLINE_LARGE} else "closer to"
+        said = f"observations lie {where} what the others predict than {self.model} says"
+        return f"{said}: it does not fit them" if found.fails else f"borderline, more replications would tell: {said}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""

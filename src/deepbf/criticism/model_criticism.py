@@ -57,7 +57,7 @@ class ModelCriticism:
     def fits(self) -> bool:
         """Whether nothing here speaks against the model."""
         told_apart = self.z is not None and not self.z.covers_half
-        return not told_apart and not any(check.verdict.startswith("too") for check in self.check.checks)
+        return not told_apart and not any(check.verdict.fails for check in self.check.checks)
 
 
 @dataclass(frozen=True)

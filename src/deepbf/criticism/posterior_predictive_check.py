@@ -6,6 +6,7 @@ From the place of one value among draws (`tails_of`) to one statistic (`Statisti
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -30,6 +31,34 @@ EXTREME = 0.025
 ROUNDING = 1e-12
 
 
+class Verdict(enum.StrEnum):
+    """Whether a model predicts an observed value, by the smaller of its two tail areas.
+
+    Each is equal to its text: ``check["sd"].verdict == "too large"`` and ``Verdict.TOO_LARGE`` say the same.
+
+    Examples
+    --------
+    >>> tails_of(5.0, np.arange(1000.0)).verdict == "too small"
+    True
+    >>> Verdict.TOO_SMALL.fails, Verdict.BORDERLINE_SMALL.fails, Verdict.AS_PREDICTED.fails
+    (True, False, False)
+    """
+
+    AS_PREDICTED = "as predicted"
+    BORDERLINE_SMALL = "borderline small"
+    BORDERLINE_LARGE = "borderline large"
+    TOO_SMALL = "too small"
+    TOO_LARGE = "too large"
+
+    # In a notebook, too, a verdict is shown as its text.
+    __repr__ = str.__repr__
+
+    @property
+    def fails(self) -> bool:
+        """Whether the value speaks against the model; a borderline one needs more draws to tell."""
+        return self in {Verdict.TOO_SMALL, Verdict.TOO_LARGE}
+
+
 class Tails(NamedTuple):
     """Tail areas of an observed value among draws; draws equal to it count in both."""
 
@@ -43,21 +72,25 @@ class Tails(NamedTuple):
         return min(self.at_most, self.at_least, key=lambda area: area.prob)
 
     @property
-    def side(self) -> str:
-        """On which side of its predictions the observed value lies."""
-        return "small" if self.at_most.prob < self.at_least.prob else "large"
+    def verdict(self) -> Verdict:
+        """Whether the observed value is one that the model predicts.
 
-    @property
-    def words(self) -> str:
-        """Whether the observed value is one that the model predicts: "as predicted", "too large", ..."""
+        It is too small or too large if even the upper end of the tail area's 95% interval is below 2.5%, and borderline
+        if the area itself is, but so many draws cannot tell it from 2.5%.
+        """
+        if self.smaller.prob >= EXTREME:
+            return Verdict.AS_PREDICTED
+        is_small = self.at_most.prob < self.at_least.prob
         if self.smaller.high < EXTREME:
-            return f"too {self.side}"
-        # One that cannot be told from the threshold by this many draws.
-        return f"borderline {self.side}" if self.smaller.prob < EXTREME else "as predicted"
+            return Verdict.TOO_SMALL if is_small else Verdict.TOO_LARGE
+        return Verdict.BORDERLINE_SMALL if is_small else Verdict.BORDERLINE_LARGE
 
 
 def tails_of(observed: float, draws: Floats) -> Tails:
-    """Return both tail areas with 95% intervals by Clopper and Pearson.
+    """Return both tail areas of `observed` among `draws`, shape (draws,), with 95% intervals by Clopper and Pearson.
+
+    Draws that agree with the observed value up to rounding count in both tails, so that a statistic which never varies
+    is as predicted.
 
     Examples
     --------
@@ -106,9 +139,9 @@ class StatisticCheck:
         return tails_of(self.observed, self.draws)
 
     @property
-    def verdict(self) -> str:
+    def verdict(self) -> Verdict:
         """Whether the model predicts the observed value: "as predicted", "too large", "borderline small", ..."""
-        return self.tails.words
+        return self.tails.verdict
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""
@@ -122,7 +155,7 @@ class StatisticCheck:
             "at_most": self.tails.at_most._asdict(),
             "at_least": self.tails.at_least._asdict(),
             "share_equal": self.tails.share_equal,
-            "verdict": self.verdict,
+            "verdict": self.verdict.value,
         }
 
 
@@ -155,10 +188,10 @@ class PredictiveCheck:
     @property
     def verdict(self) -> str:
         """What the statistics say about the model, in words."""
-        failed = [f"{check.name} ({check.verdict})" for check in self.checks if check.verdict.startswith("too")]
+        failed = [f"{check.name} ({check.verdict})" for check in self.checks if check.verdict.fails]
         if failed:
             return f"{self.model} does not predict the observed {', '.join(failed)}"
-        nearly = [f"{check.name} ({check.verdict})" for check in self.checks if check.verdict != "as predicted"]
+        nearly = [f"{check.name} ({check.verdict})" for check in self.checks if check.verdict != Verdict.AS_PREDICTED]
         if nearly:
             return f"borderline: {self.model} hardly predicts the observed {', '.join(nearly)}"
         return f"{self.model} predicts the observed {', '.join(self.names)}: no sign against it here"
@@ -174,7 +207,10 @@ class PredictiveCheck:
 
     def __str__(self) -> str:
         width = max(12, *(len(name) for name in self.names))
-        lines = [self.verdict[0].upper() + self.verdict[1:] if self.verdict.startswith("borderline") else self.verdict]
+        verdicts = {check.verdict for check in self.checks}
+        starts_with_name = verdicts == {Verdict.AS_PREDICTED} or any(one.fails for one in verdicts)
+        # A model's name stays as it is written, also at the beginning of a line.
+        lines = [self.verdict if starts_with_name else self.verdict[0].upper() + self.verdict[1:]]
         lines.append(f"  {'':<{width}} {'observed':>10} {'95% of predictions':>23} {'as small':>24} {'as large':>24}")
         for check in self.checks:
             low, _, high = check.quantiles

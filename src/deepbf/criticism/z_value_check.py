@@ -87,11 +87,16 @@ class ZValues:
         return float(min(at_least.mean(), at_most.mean()))
 
     @property
+    def borderline(self) -> bool:
+        """Whether 1/2 is covered, but lies so far out that it hardly ever does where the model is right."""
+        return self.covers_half and self.tail_of_half < BORDERLINE_TAIL
+
+    @property
     def verdict(self) -> str:
         """What Z says about the model, in words."""
         if not self.covers_half:
             return f"predictions of {self.model} are told from the observed data: it does not fit them"
-        if self.tail_of_half < BORDERLINE_TAIL:
+        if self.borderline:
             return f"borderline: predictions of {self.model} are nearly told from the observed data"
         return f"predictions of {self.model} are not told from the observed data: no sign against it here"
 
