@@ -102,7 +102,7 @@ def test_classifiers() -> None:
     with pytest.raises(TypeError, match="received 'forest'"):
         z_values(SAMPLER, OBSERVED, classifier="forest")
     wide = Fixed("wide", lambda rng, size: rng.normal(size=(size, 20, 30)))
-    with pytest.raises(ValueError, match=r"30 numbers an observation, which have 495.*up to 90\. Pass classifier="):
+    with pytest.raises(ValueError, match=r"30 numbers per observation, which have 495.*up to 90\. Pass classifier="):
         z_values(wide, np.zeros((20, 30)))
 
 

@@ -93,4 +93,5 @@ def test_the_first_array_that_varies_counts() -> None:
     assert seen.sized.name == "trials"
     assert seen.num_obs == (2, 4)
     assert seen.count(layout.pack({"age": age, "trials": trials})).tolist() == [2, 4, 4]
-    assert seen.without("age").structure == {"trials": "exchangeable"}
+    assert seen.without("age", alone=False).structure == {"trials": "exchangeable"}
+    assert seen.without("age", alone=True).structure == "exchangeable"

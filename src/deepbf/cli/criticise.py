@@ -31,10 +31,10 @@ def criticise(
 ) -> None:
     """Say what speaks against each model, whatever it is compared with."""
     import deepbf
-    from deepbf.criticism.criticising import USUAL_STATISTICS, check_one_array
+    from deepbf.criticism.model_criticism import USUAL_STATISTICS, check_one_array
 
     found = named_or_file(study)
-    structure = check_one_array(found.settings.get("structure", "vector"))
+    structure = check_one_array(found.settings.get("structure", "vector")).name
     num_obs = found.settings.get("num_obs")
     shape = found.models[0].simulate(1, seed=0, num_obs=None if num_obs is None else num_obs[1]).data.shape[1:]
     data = read_for(Wanted(shape, structure, num_obs), observed)

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING
 from deepbf._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from deepbf.criticism.check_result import PredictiveCheck, StatisticCheck
-    from deepbf.criticism.checking import predictive_check
-    from deepbf.criticism.criticising import Criticism, ModelCriticism, criticise
-    from deepbf.criticism.exact_posterior import ExactPosterior
-    from deepbf.criticism.left_out import LeaveOneOut, leave_one_out
+    from deepbf.criticism.leave_one_out_discrepancy import LeaveOneOut, leave_one_out
+    from deepbf.criticism.model_criticism import Criticism, ModelCriticism, criticise
     from deepbf.criticism.posterior_fitting import PartialPosteriorError, fit_posterior
+    from deepbf.criticism.posterior_predictive_check import (
+        PredictiveCheck,
+        StatisticCheck,
+        Verdict,
+        predictive_check,
+    )
     from deepbf.criticism.posterior_sampler import PosteriorSampler
-    from deepbf.criticism.predictive_source import PredictiveSource
-    from deepbf.criticism.told_apart import z_values
-    from deepbf.criticism.z_result import ZValues
+    from deepbf.criticism.predictive_source import ExactPosterior, PredictiveSource
+    from deepbf.criticism.z_value_check import ZValues, z_values
 
 __all__ = [
     "Criticism",
@@ -28,6 +30,7 @@ __all__ = [
     "PredictiveCheck",
     "PredictiveSource",
     "StatisticCheck",
+    "Verdict",
     "ZValues",
     "criticise",
     "fit_posterior",
@@ -36,22 +39,24 @@ __all__ = [
     "z_values",
 ]
 
+# No module bears the name of something exported: once imported, it would hide that.
 _HOMES = {
-    "Criticism": "criticising",
-    "ExactPosterior": "exact_posterior",
-    "LeaveOneOut": "left_out",
-    "ModelCriticism": "criticising",
+    "Criticism": "model_criticism",
+    "ExactPosterior": "predictive_source",
+    "LeaveOneOut": "leave_one_out_discrepancy",
+    "ModelCriticism": "model_criticism",
     "PartialPosteriorError": "posterior_fitting",
     "PosteriorSampler": "posterior_sampler",
-    "PredictiveCheck": "check_result",
+    "PredictiveCheck": "posterior_predictive_check",
     "PredictiveSource": "predictive_source",
-    "StatisticCheck": "check_result",
-    "ZValues": "z_result",
-    "criticise": "criticising",
+    "StatisticCheck": "posterior_predictive_check",
+    "Verdict": "posterior_predictive_check",
+    "ZValues": "z_value_check",
+    "criticise": "model_criticism",
     "fit_posterior": "posterior_fitting",
-    "leave_one_out": "left_out",
-    "predictive_check": "checking",
-    "z_values": "told_apart",
+    "leave_one_out": "leave_one_out_discrepancy",
+    "predictive_check": "posterior_predictive_check",
+    "z_values": "z_value_check",
 }
 
 __getattr__ = lazy_names(__name__, _HOMES)

@@ -12,8 +12,8 @@ from flowjax.bijections import RationalQuadraticSpline
 from flowjax.utils import get_ravelled_pytree_constructor
 from paramax import NonTrainable, unwrap
 
-from deepbf.criticism.conditioning import AbstractPosteriorNetwork, bounded, mlp, scaled_down
-from deepbf.networks.base import AbstractNetwork, InputLayout
+from deepbf.criticism.posterior_network import AbstractPosteriorNetwork, bounded, mlp, scaled_down
+from deepbf.networks.base import InputLayout
 
 NUM_CONTEXT = 32
 WIDTH = 64
@@ -105,6 +105,11 @@ class ConditionalFlow(AbstractPosteriorNetwork):
 
         return jax.vmap(one)(noise)
 
+    def loss(self, batch: jax.Array, step: jax.Array) -> jax.Array:
+        """Return the mean negative log density of parameters given their data."""
+        del step
+        return self(batch[0]).mean()
+
     def _read(self, summary: jax.Array) -> tuple[jax.Array, jax.Array]:
         return self.context(summary), self.straight(summary[: self.num_linear])
 
@@ -113,9 +118,3 @@ class ConditionalFlow(AbstractPosteriorNetwork):
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
         outputs = layers(jnp.concatenate([context, earlier]))
         return outputs[0] + straight, bounded(outputs[1]), outputs[2:]
-
-
-def mean_score(network: AbstractNetwork, batch: jax.Array, step: jax.Array) -> jax.Array:
-    """Return the objective: the mean negative log density of parameters given their data."""
-    del step
-    return network(batch[0]).mean()

@@ -18,8 +18,8 @@ import jax.numpy as jnp
 import optax
 from jax.flatten_util import ravel_pytree
 
-from deepbf.criticism.conditioning import AbstractPosteriorNetwork, Frame, mlp, scaled_down
-from deepbf.networks.base import AbstractNetwork, InputLayout
+from deepbf.criticism.posterior_network import AbstractPosteriorNetwork, bounded, mlp, scaled_down
+from deepbf.networks.base import InputLayout
 from deepbf.training.optimise import LARGEST_GRADIENT, FlatNetworks
 
 NUM_CONTEXT = 32
@@ -41,6 +41,27 @@ class Pairs(NamedTuple):
     summaries: jax.Array
     true: jax.Array
     generated: jax.Array
+
+
+class Frame(eqx.Module):
+    """A location and a log scale for each parameter given one prepared data set; a part of the location is linear."""
+
+    straight: eqx.nn.Linear
+    layers: eqx.nn.MLP
+    num_linear: int = eqx.field(static=True)
+
+    def __init__(self, layout: InputLayout, *, width: int, key: jax.Array) -> None:
+        keys = jax.random.split(key)
+        straight = eqx.nn.Linear(layout.num_linear, layout.obs_dim, use_bias=False, key=keys[0])
+        # Starting flat: the bend, not chance, decides what the first steps look like.
+        self.straight = eqx.tree_at(lambda layer: layer.weight, straight, 0.0 * straight.weight)
+        self.layers = scaled_down(mlp(layout.num_summary, 2 * layout.obs_dim, width, 2, key=keys[1]), 0.1)
+        self.num_linear = layout.num_linear
+
+    def __call__(self, summary: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Return location and log scale, one entry per parameter."""
+        location, log_scale = jnp.split(self.layers(summary), 2)
+        return location + self.straight(summary[: self.num_linear]), bounded(log_scale)
 
 
 class Generator(eqx.Module):
@@ -121,28 +142,22 @@ class BayesianGan(AbstractPosteriorNetwork):
         location, log_scale = self.frame(summary)
         return location + jnp.exp(log_scale) * self.generator(summary, noise)
 
-
-def adversarial(network: AbstractNetwork, batch: jax.Array, step: jax.Array) -> jax.Array:
-    """Return the objective whose gradient moves frame, generator and critic each towards its own end."""
-    gan = cast(BayesianGan, network)
-    summaries, params = batch[0, :, : gan.num_summary], batch[0, :, gan.num_summary :]
-    location, log_scale = jax.vmap(gan.frame)(summaries)
-    in_frame = (params - location) * jnp.exp(-log_scale)
-    # The log density of a normal: its best location and scale are the posterior mean and standard deviation.
-    frame_loss = jnp.sum(0.5 * in_frame**2 + log_scale, axis=1).mean()
-    noise = jax.random.normal(jax.random.fold_in(jax.random.key(0), step), (len(summaries), 1, gan.num_noise))
-    generated = jax.vmap(gan.generator)(summaries, noise)[:, 0]
-    pairs = Pairs(summaries, jax.lax.stop_gradient(in_frame), generated)
-    ahead, slopes = gan.critic.compare(pairs._replace(generated=jax.lax.stop_gradient(generated)))
-    critic_loss = jax.nn.softplus(-ahead).mean() + PENALTY * slopes.mean()
-    # The same comparison, seen by the generator: the critic stands still.
-    ahead, _ = held_still(gan.critic).compare(pairs)
-    return frame_loss + critic_loss + jax.nn.softplus(ahead).mean()
-
-
-def held_still(critic: Critic) -> Critic:
-    """Return the critic with weights that take no gradient."""
-    return jax.tree.map(lambda leaf: jax.lax.stop_gradient(leaf) if eqx.is_array(leaf) else leaf, critic)
+    def loss(self, batch: jax.Array, step: jax.Array) -> jax.Array:
+        """Return the sum whose gradient moves frame, generator and critic each towards its own end."""
+        summaries, params = batch[0, :, : self.num_summary], batch[0, :, self.num_summary :]
+        location, log_scale = jax.vmap(self.frame)(summaries)
+        in_frame = (params - location) * jnp.exp(-log_scale)
+        # The log density of a normal: its best location and scale are the posterior mean and standard deviation.
+        frame_loss = jnp.sum(0.5 * in_frame**2 + log_scale, axis=1).mean()
+        noise = jax.random.normal(jax.random.fold_in(jax.random.key(0), step), (len(summaries), 1, self.num_noise))
+        generated = jax.vmap(self.generator)(summaries, noise)[:, 0]
+        pairs = Pairs(summaries, jax.lax.stop_gradient(in_frame), generated)
+        ahead, slopes = self.critic.compare(pairs._replace(generated=jax.lax.stop_gradient(generated)))
+        critic_loss = jax.nn.softplus(-ahead).mean() + PENALTY * slopes.mean()
+        # The same comparison, seen by the generator: the critic's weights stand still.
+        still = jax.tree.map(lambda leaf: jax.lax.stop_gradient(leaf) if eqx.is_array(leaf) else leaf, self.critic)
+        ahead, _ = still.compare(pairs)
+        return frame_loss + critic_loss + jax.nn.softplus(ahead).mean()
 
 
 def three_rates(networks: FlatNetworks) -> optax.GradientTransformation:

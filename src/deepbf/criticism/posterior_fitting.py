@@ -3,31 +3,74 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
+from dataclasses import dataclass
 from functools import partial
+from typing import cast
 
 import equinox as eqx
 import jax
 import numpy as np
+import optax
 
 from deepbf import _checks
-from deepbf.criticism.conditioning import BesideParameters
-from deepbf.criticism.data_layout import DataLayout
-from deepbf.criticism.joint_model import PARAMETERS, beside_its_parameters, check_continuous, with_parameters
-from deepbf.criticism.methods import METHODS
-from deepbf.criticism.posterior_sampler import PosteriorSampler
-from deepbf.criticism.trained_posterior import TrainedPosterior
+from deepbf.criticism.beside_parameters import (
+    PARAMETERS,
+    BesideParameters,
+    check_continuous,
+    check_same_arrays,
+    layout_of_data,
+    prepare_beside,
+    standardiser_of_data,
+    structure_beside,
+    with_parameters,
+)
+from deepbf.criticism.flow import ConditionalFlow
+from deepbf.criticism.gan import BayesianGan, three_rates
+from deepbf.criticism.posterior_network import AbstractPosteriorNetwork
+from deepbf.criticism.posterior_sampler import PosteriorSampler, TrainedPosterior
 from deepbf.estimator.fitting import check_num_obs, kept_if_stopped
+from deepbf.layout import DataLayout, Structure, find_structure
 from deepbf.models import Model, ModelSet, SimulationError
 from deepbf.models.hyperparameters import describe
-from deepbf.models.model import Data, Params
+from deepbf.models.model import Params
 from deepbf.models.transform import Unconstrained
-from deepbf.networks import OBSERVATION_AXES, Structure, check_network, check_structure
-from deepbf.networks.registry import MIXED_NETWORK
-from deepbf.simulation.stream import check_executor
+from deepbf.networks import AbstractNetwork, NetworkKind, check_simulated
+from deepbf.networks.registry import AUTO
+from deepbf.simulation import Source, check_executor
 from deepbf.standardise import Standardiser
 from deepbf.training import Budget, TrainedEnsemble, train
+from deepbf.training.optimise import ADAM, FlatNetworks, Goal
+from deepbf.training.schedule import Schedule
+
+# Data sets that show what a model without parameters simulates.
+NUM_SHOWN = 16
+PEAK_RATE = 5e-3
+SCHEDULE = Schedule(batch_size=256)
+
+
+@dataclass(frozen=True)
+class Method:
+    """A kind of posterior sampler: the network that draws parameters, and the optimiser that trains it."""
+
+    init: Callable[..., AbstractPosteriorNetwork]
+    optimiser_of: Callable[[FlatNetworks], optax.GradientTransformation] = lambda networks: ADAM
+
+    def goal(self, structure: Structure | Mapping[str, Structure]) -> Goal:
+        """Return what training aims at, for data of this structure."""
+
+        def kind_of(beside: DataLayout) -> NetworkKind:
+            prepare = prepare_beside(beside, layout_of_data(beside, structure))
+            return NetworkKind(prepare, self.init, PEAK_RATE, any_num_obs=True)
+
+        def objective(network: AbstractNetwork, batch: jax.Array, step: jax.Array) -> jax.Array:
+            return cast(AbstractPosteriorNetwork, network).loss(batch, step)
+
+        return Goal(kind_of, objective, lambda scores: float(np.mean(scores)), self.optimiser_of)
+
+
+METHODS = {"flow": Method(ConditionalFlow), "gan": Method(BayesianGan, three_rates)}
 
 
 class PartialPosteriorError(SimulationError):
@@ -87,40 +130,33 @@ def fit_posterior(
     """
     started = time.monotonic()
     model = check_model(model)
-    laid_out = check_structure(structure)
+    found = find_structure(structure)
     chosen = METHODS[_checks.check_choice("method", method, METHODS)]
     budget = Budget.of(seconds, steps, num_simulations, num_models=1)
     model_set = ModelSet((model,), np.ones(1))
-    network = check_network("auto", laid_out)
-    num_obs_range = None if num_obs is None else check_num_obs(num_obs, model_set, laid_out, network)
+    num_obs_range = None if num_obs is None else check_num_obs(num_obs, model_set, found, AUTO)
     check_executor(executor, [model])
     seed = _checks.check_seed("seed", seed)
     if model.prior is None:
-        return PosteriorSampler(model, method, DataLayout.of_simulated(laid_out, model_set, num_obs_range, seed))
-    joint_structure = beside_its_parameters(laid_out)
+        layout = DataLayout.of(model_set, found, num_obs_range, seed=seed)
+        shown = Source(model_set.models, layout, seed).simulate([(0, NUM_SHOWN)])
+        check_simulated(layout, AUTO, shown)
+        return PosteriorSampler(model, method, layout.seen(shown))
+    beside = structure_beside(found)
     first = model.simulate(1, seed, None if num_obs_range is None else num_obs_range.low)
-    check_same_arrays(model, laid_out, first.data)
+    check_same_arrays(model, found, first.data)
     unconstrained = find_unconstrained(model, first.params)
+    joint = ModelSet((with_parameters(model, unconstrained),), np.ones(1))
 
     def as_sampler(trained: TrainedEnsemble) -> PosteriorSampler:
-        layout = DataLayout.of_trained(laid_out, trained)
-        return PosteriorSampler(model, method, layout, taken_apart(trained, layout, unconstrained))
+        layout = layout_of_data(trained.layout, found)
+        return PosteriorSampler(model, method, layout, _without_parameters(trained, layout, unconstrained))
 
+    layout = DataLayout.of(joint, beside, num_obs_range, seed=seed)
     run = partial(
-        train,
-        ModelSet((with_parameters(model, unconstrained),), np.ones(1)),
-        structure=joint_structure,
-        network=MIXED_NETWORK,
-        goal=chosen.goal(laid_out),
-        schedule=chosen.schedule,
-        budget=budget,
-        num_members=1,
-        num_obs=num_obs_range,
-        executor=executor,
-        seed=seed,
-        progress=progress,
-        started=started,
-    )
+        train, joint, layout, network=AUTO, goal=chosen.goal(found), schedule=SCHEDULE, budget=budget, num_members=1,
+        executor=executor, seed=seed, progress=progress, started=started,
+    )  # fmt: skip
     return kept_if_stopped(run, as_sampler, PartialPosteriorError, "sampler")
 
 
@@ -141,17 +177,6 @@ def check_model(model: object) -> Model:
     return model
 
 
-def check_same_arrays(model: Model, structure: Structure, data: Data) -> None:
-    """Raise unless simulated data are the one array, or the arrays by name, that the structure is for."""
-    found = ", ".join(map(repr, sorted(data))) if isinstance(data, Mapping) else "one array"
-    wanted = "one array" if isinstance(structure, str) else ", ".join(map(repr, sorted(structure)))
-    if found != wanted:
-        raise ValueError(
-            f"structure={structure!r} is for data sets of {wanted}; the simulator of model {model.name!r} returns "
-            f"{found}. Pass a name for one array, or a dict with a structure for each of several."
-        )
-
-
 def find_unconstrained(model: Model, params: Params) -> Unconstrained:
     """Return the map between flat real vectors and parameters laid out like these."""
     check_continuous(model.name, params)
@@ -163,26 +188,16 @@ def find_unconstrained(model: Model, params: Params) -> Unconstrained:
     return unconstrained
 
 
-def taken_apart(trained: TrainedEnsemble, layout: DataLayout, unconstrained: Unconstrained) -> TrainedPosterior:
+def _without_parameters(trained: TrainedEnsemble, layout: DataLayout, unconstrained: Unconstrained) -> TrainedPosterior:
     """Return the trained map for data that come without parameters."""
     preparation = trained.preparation
-    if trained.form is None or not isinstance(preparation, BesideParameters):
-        raise ValueError("training did not see data beside their parameters")
-    columns = trained.form.columns[PARAMETERS]
+    if not isinstance(preparation, BesideParameters):
+        raise TypeError("training did not see data beside their parameters")
+    columns = trained.layout.columns[PARAMETERS]
     of_params = Standardiser(trained.standardiser.location[columns], trained.standardiser.scale[columns])
     # The ensemble has one member.
     network = jax.tree.map(lambda leaf: leaf[0] if eqx.is_array(leaf) else leaf, trained.networks)
     return TrainedPosterior(
-        data_standardiser(trained.standardiser, columns, layout), preparation.data, network, preparation.scale,
+        standardiser_of_data(trained.standardiser, columns, layout), preparation.data, network, preparation.scale,
         of_params, unconstrained, trained.record,
     )  # fmt: skip
-
-
-def data_standardiser(joined: Standardiser, params: slice, layout: DataLayout) -> Standardiser:
-    """Return the standardiser of the data alone."""
-    location, scale = (np.delete(column, np.r_[params]) for column in (joined.location, joined.scale))
-    if not isinstance(layout.structure, str):
-        return Standardiser(location, scale)
-    # Observations share one location and scale, however many there are.
-    first = (0,) * OBSERVATION_AXES[layout.structure]
-    return Standardiser(location.reshape(layout.data_shape)[first], scale.reshape(layout.data_shape)[first])

@@ -3,29 +3,83 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
 from deepbf import _checks
-from deepbf.criticism.data_layout import DataLayout
-from deepbf.criticism.trained_posterior import TrainedPosterior
-from deepbf.estimator.observed_data import Data
-from deepbf.estimator.sized_data import check_observations
+from deepbf.criticism.beside_parameters import inside
+from deepbf.criticism.posterior_network import AbstractPosteriorNetwork, ParameterScale
+from deepbf.layout import Data, DataLayout, is_absent
+from deepbf.layout.observations import check_observations
 from deepbf.models import Model
 from deepbf.models.model import Params, masked_where_absent
-from deepbf.networks import Structure
+from deepbf.models.transform import Unconstrained
+from deepbf.networks import AbstractPreparation
+from deepbf.networks.ensemble import compile_evaluation, in_batches
+from deepbf.standardise import Standardiser
 from deepbf.training import TrainingRecord
-from deepbf.training.structured import is_absent
+
+# Draws computed at once: enough to keep the processor busy, few enough for the cache.
+DRAWS_AT_ONCE = 65_536
+# Data sets summarised at once.
+DATASETS_AT_ONCE = 512
 
 # Values that a simulator is asked for at once.
 VALUES_AT_ONCE = 4_000_000
 # Parameters and data are drawn by seeds of their own.
 PARAMS_KEY, DATA_KEY = 0, 1
 NOTHING_TRAINED = TrainingRecord(0, 0, 0.0, math.nan, "nothing to train")
+
+
+@dataclass(frozen=True)
+class TrainedPosterior:
+    """The trained map from data and noise to parameters, in its stages."""
+
+    standardiser: Standardiser
+    preparation: AbstractPreparation
+    network: AbstractPosteriorNetwork
+    scale: ParameterScale
+    parameter_standardiser: Standardiser
+    unconstrained: Unconstrained
+    record: TrainingRecord
+
+    def to_params(self, drawn: NDArray[np.float32]) -> Params:
+        """Return drawn parameters, shape (draws, coordinates), as the model's prior lays them out."""
+        standardiser = self.parameter_standardiser
+        real = self.scale.inverse(drawn) * standardiser.scale + standardiser.location
+        flat, _ = self.unconstrained.to_params(real)
+        return self.unconstrained.unflatten(inside(self.unconstrained, flat))
+
+    @cached_property
+    def summarise(self) -> Callable[[jax.Array], jax.Array]:
+        """The map from standardised data to what the network reads."""
+        return compile_evaluation(self.preparation)
+
+    @cached_property
+    def draw(self) -> Callable[[jax.Array, jax.Array], jax.Array]:
+        """The map from prepared data sets and noise for each to draws."""
+        return jax.jit(jax.vmap(lambda summary, noise: self.network.draw(summary, noise)))
+
+    def draw_many(self, data: NDArray[np.generic], num_draws: int, rng: np.random.Generator) -> NDArray[np.float32]:
+        """Return draws on the network's scale, shape (data sets, num_draws, coordinates), of checked data sets."""
+        summaries = in_batches(self.summarise, data, min(len(data), DATASETS_AT_ONCE), before=self.standardiser)
+        at_once = min(len(data), max(1, DRAWS_AT_ONCE // num_draws))
+        blocks = []
+        for start in range(0, len(data), at_once):
+            block = summaries[start : start + at_once]
+            num_rows = len(block)
+            # The last block is filled up, so that one program serves all.
+            block = np.concatenate([block, np.repeat(block[-1:], at_once - num_rows, axis=0)])
+            noise = rng.standard_normal((at_once, num_draws, self.network.num_noise), np.float32)
+            blocks.append(np.asarray(self.draw(jnp.asarray(block), jnp.asarray(noise)))[:num_rows])
+        return np.concatenate(blocks)
 
 
 @dataclass(frozen=True)
@@ -52,7 +106,7 @@ class PosteriorSampler:
     trained: TrainedPosterior | None = field(default=None, repr=False)
 
     @property
-    def structure(self) -> Structure:
+    def structure(self) -> str | dict[str, str]:
         """How data are laid out, by name."""
         return self.layout.structure
 
@@ -97,9 +151,9 @@ class PosteriorSampler:
         """
         num_draws, seed = _checks.check_count("num_draws", num_draws), _checks.check_seed("seed", seed)
         data = self.layout.check_one("observed", observed, extrapolate=extrapolate)
-        num_obs = self.layout.count(data) if self.layout.num_obs_asked else None
+        num_obs = None if self.layout.asked is None else int(self.layout.count(data)[0])
         params = self._draw_params(data, num_draws, seed)
-        return masked_where_absent(self._simulate(params, num_draws, part_seed(seed, DATA_KEY), num_obs))
+        return masked_where_absent(self._simulate(params, num_draws, _part_seed(seed, DATA_KEY), num_obs))
 
     def leave_one_out(
         self, observed: Data, num_draws: int = 1000, *, seed: int = 0, extrapolate: bool = False
@@ -111,7 +165,7 @@ class PosteriorSampler:
         """
         num_draws, seed = _checks.check_count("num_draws", num_draws), _checks.check_seed("seed", seed)
         rests = self.layout.check(
-            "observed without one observation", all_but_one(self.layout, observed), extrapolate=extrapolate
+            "observed without one observation", _all_but_one(self.layout, observed), extrapolate=extrapolate
         )
         params = self._draw_params(rests, num_draws, seed)
         drawn = np.concatenate(list(self._one_observation_each(params, len(rests) * num_draws, seed)))
@@ -132,7 +186,7 @@ class PosteriorSampler:
             return None
         if len(data) == 0:
             raise ValueError("data holds no data set; pass at least one.")
-        drawn = self.trained.draw_many(data, num_draws, np.random.default_rng(part_seed(seed, PARAMS_KEY)))
+        drawn = self.trained.draw_many(data, num_draws, np.random.default_rng(_part_seed(seed, PARAMS_KEY)))
         return self.trained.to_params(drawn.reshape(-1, drawn.shape[2]))
 
     def _simulate(self, params: Params, size: int, seed: np.random.SeedSequence, num_obs: int | None) -> Any:
@@ -143,51 +197,40 @@ class PosteriorSampler:
     def _one_observation_each(self, params: Params, size: int, seed: int) -> Iterator[NDArray[np.generic]]:
         """Yield one simulated observation for each of the parameters, block by block."""
         # The fewest that the simulator is known to draw; the first of them does, for they are exchangeable.
-        num_obs = self.layout.num_obs[0] if self.layout.num_obs is not None and self.layout.num_obs_asked else None
-        values_each = math.prod(self.layout.data_shape[1:]) * (num_obs or self.layout.data_shape[0])
+        num_obs = None if self.layout.asked is None else self.layout.asked.low
+        values_each = math.prod(self.layout.shape[1:]) * (num_obs or self.layout.shape[0])
         at_once = max(1, VALUES_AT_ONCE // values_each)
         for block, start in enumerate(range(0, size, at_once)):
             rows = slice(start, min(size, start + at_once))
-            data = self._simulate(
-                take_rows(params, rows), rows.stop - rows.start, part_seed(seed, DATA_KEY, block), num_obs
-            )
-            yield first_present(data)
+            if isinstance(params, Mapping):
+                chosen: Params = {name: array[rows] for name, array in params.items()}
+            else:
+                chosen = None if params is None else params[rows]
+            data = self._simulate(chosen, rows.stop - rows.start, _part_seed(seed, DATA_KEY, block), num_obs)
+            yield _first_present(data)
 
 
-def part_seed(seed: int, *key: int) -> np.random.SeedSequence:
+def _part_seed(seed: int, *key: int) -> np.random.SeedSequence:
     """Return the seed of one part of the work."""
     return np.random.SeedSequence(seed, spawn_key=key)
 
 
-def take_rows(params: Params, rows: slice) -> Params:
-    """Return a part of the parameters along their leading axis."""
-    if isinstance(params, Mapping):
-        return {name: array[rows] for name, array in params.items()}
-    return None if params is None else params[rows]
-
-
-def first_present(data: NDArray[np.generic]) -> NDArray[np.generic]:
-    """Return the first observation of each data set that is there."""
-    present = ~is_absent(data).reshape(*data.shape[:2], -1).any(axis=2)
-    return data[np.arange(len(data)), present.argmax(axis=1)]
-
-
-def all_but_one(layout: DataLayout, observed: Data) -> NDArray[np.generic]:
+def _all_but_one(layout: DataLayout, observed: Data) -> NDArray[np.generic]:
     """Return the data sets that lack one observation each, after checking that there can be a posterior given them."""
-    if layout.structure != "exchangeable":
+    if layout.packed or not layout.arrays[0].structure.any_order:
         raise ValueError(
             f"leave_one_out needs exchangeable observations, structure='exchangeable'; this sampler has structure="
             f"{layout.structure!r}. Fit it for data laid out as observations along one axis."
         )
     values = _checks.check_numeric_array("observed", observed)
-    if values.ndim != len(layout.data_shape):
+    if values.ndim != len(layout.shape):
         raise ValueError(
-            f"observed must be one data set, with {len(layout.data_shape)} axes, the first over observations; received "
+            f"observed must be one data set, with {len(layout.shape)} axes, the first over observations; received "
             f"an array of shape {values.shape}."
         )
-    check_observations("observed", values, layout.data_shape)
+    check_observations("observed", values, layout.shape)
     num_rest = len(values) - 1
-    low, high = layout.num_obs or (layout.data_shape[0],) * 2
+    low, high = layout.num_obs or (layout.shape[0],) * 2
     if num_rest < 1 or (layout.num_obs is None and num_rest != high):
         fitted = f"{high}" if low == high else f"{low} to {high}"
         raise ValueError(
@@ -196,3 +239,9 @@ def all_but_one(layout: DataLayout, observed: Data) -> NDArray[np.generic]:
         )
     others = np.arange(num_rest)[None, :] + (np.arange(num_rest)[None, :] >= np.arange(len(values))[:, None])
     return values[others]
+
+
+def _first_present(data: NDArray[np.generic]) -> NDArray[np.generic]:
+    """Return the first observation of each data set that is there."""
+    present = ~is_absent(data).reshape(*data.shape[:2], -1).any(axis=2)
+    return data[np.arange(len(data)), present.argmax(axis=1)]

@@ -1,8 +1,10 @@
-"""Where predictions come from: a posterior sampler of one model, asked for data and checked."""
+"""Where predictions come from: a posterior sampler of one model, neural or exact, asked for data and checked."""
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -10,15 +12,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from deepbf import _checks
 from deepbf.models import Model
+from deepbf.models.model import fresh_seed
 
 Floats = NDArray[np.float64]
+# (rng, observed, num_draws, left_out) to draws of shape (rows, num_draws, ...): one row given all observations, or, if
+# left_out, one row for each observation, given the others.
+DrawParams = Callable[[np.random.Generator, Floats, int, bool], Floats]
 # Squares of larger numbers are not finite.
 LARGEST = 1e150
 
 
 @runtime_checkable
 class PredictiveSource(Protocol):
-    """What the checks need of a posterior sampler, neural or exact."""
+    """What the checks need of a posterior sampler: `PosteriorSampler` and `ExactPosterior` have it.
+
+    Any object with this property and these two methods will do, such as draws of your own MCMC.
+    """
 
     @property
     def model(self) -> Model:
@@ -34,8 +43,81 @@ class PredictiveSource(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class ExactPosterior:
+    """Draws from the exact posterior of a model, and from its posterior predictive, where the posterior is known.
+
+    Use it in place of a trained sampler when the model is conjugate or has no parameters, and to judge trained ones.
+    Observations are single numbers, independent given the parameters.
+
+    Parameters
+    ----------
+    model
+        The model, whose simulator takes the number of observations.
+    draw_params
+        ``draw_params(rng, observed, num_draws, left_out)`` returns parameters with leading axes (rows, num_draws): one
+        row given all observations, or, if `left_out`, one row for each observation, given the others. None for a model
+        without parameters, which predicts the same whatever was observed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from deepbf.example import counts_example
+    >>> poisson = counts_example().models[1]
+    >>> def draw_rate(rng, counts, num_draws, left_out):  # the prior is Gamma(4, 4)
+    ...     total, n = (counts.sum() - counts[:, None], len(counts) - 1) if left_out else (counts.sum(), len(counts))
+    ...     return rng.gamma(4 + total, 1 / (4 + n), (len(counts) if left_out else 1, num_draws))
+    >>> posterior = ExactPosterior(poisson, draw_rate)
+    >>> counts = np.array([2.0, 0.0, 1.0, 1.0])
+    >>> posterior.sample(counts, 1000).shape, posterior.predictive(counts, 1000).shape
+    ((1000,), (1000, 4))
+    """
+
+    model: Model
+    draw_params: DrawParams | None
+
+    def sample(self, observed: ArrayLike, num_draws: int, *, seed: int = 0) -> Floats:
+        """Return parameters given the observed data, `num_draws` along the leading axis."""
+        if self.draw_params is None:
+            raise ValueError(f"model {self.model.name!r} has no parameters to draw; call predictive.")
+        return _draw(self.draw_params, observed, num_draws, seed, left_out=False)[0]
+
+    def predictive(self, observed: ArrayLike, num_draws: int, *, seed: int = 0) -> Any:
+        """Return data sets of the observed size from the posterior predictive, one parameter draw each."""
+        num_obs = len(np.asarray(observed))
+        params_seed, data_seed = fresh_seed(seed).spawn(2)
+        if self.draw_params is None:
+            return self.model.simulate(num_draws, data_seed, num_obs).data
+        params = _draw(self.draw_params, observed, num_draws, params_seed, left_out=False)[0]
+        return self.model.simulate_given(params, data_seed, num_obs)
+
+    def leave_one_out(self, observed: ArrayLike, num_draws: int, *, seed: int = 0) -> Any:
+        """Return predictions of each observation given the others, shape (num_obs, num_draws)."""
+        num_obs = len(np.asarray(observed))
+        params_seed, data_seed = fresh_seed(seed).spawn(2)
+        if self.draw_params is None:
+            data = self.model.simulate(num_obs * num_draws, data_seed, 1).data
+        else:
+            params = _draw(self.draw_params, observed, num_draws, params_seed, left_out=True)
+            data = self.model.simulate_given(params.reshape(-1, *params.shape[2:]), data_seed, 1)
+        return data.reshape(num_obs, num_draws)
+
+
+def _draw(
+    draw_params: DrawParams, observed: ArrayLike, num_draws: int, seed: int | np.random.SeedSequence, *, left_out: bool
+) -> Floats:
+    values = np.asarray(observed, dtype=np.float64)
+    if values.ndim != 1 or not np.isfinite(values).all():
+        raise ValueError(f"observed must be one data set of finite numbers; received shape {values.shape}.")
+    rng = np.random.default_rng(fresh_seed(seed))
+    return draw_params(rng, values, _checks.check_count("num_draws", num_draws), left_out)
+
+
 def check_source(sampler: object) -> PredictiveSource:
-    """Return `sampler` if it has the methods that predictions need."""
+    """Return `sampler` if it has what predictions need: a model, `predictive` and `leave_one_out`.
+
+    A Model itself is a common mistake; the error says what to pass instead.
+    """
     if not isinstance(sampler, PredictiveSource):
         raise TypeError(
             f"sampler must be a posterior sampler with a model, predictive and leave_one_out; received "
@@ -45,7 +127,12 @@ def check_source(sampler: object) -> PredictiveSource:
 
 
 def check_observed(model: Model, observed: ArrayLike, *, least: int, why: str) -> Floats:
-    """Return one observed data set as floats: finite, of at least `least` observations, of the model's own shape."""
+    """Return one observed data set as floats: finite, of at least `least` observations, of the model's own shape.
+
+    Observations lie along the first axis. `why` says, at the end of the error for too few of them, why so many are
+    needed and what to do. The model simulates one data set, whose shape must be that of the observed one; where its
+    simulator takes the number of observations, it is asked for as many as were observed.
+    """
     values = _checks.check_numeric_array("observed", observed)
     if values.ndim == 0 or values.size == 0:
         raise ValueError(
@@ -62,40 +149,14 @@ def check_observed(model: Model, observed: ArrayLike, *, least: int, why: str) -
         )
     if len(values) < least:
         raise ValueError(f"observed holds {len(values)} observations along its first axis; {why}")
-    _check_shape(model, values.shape)
+    num_obs = len(values) if _takes_num_obs(model) else None
+    made = np.shape(model.simulate(1, 0, num_obs).data)[1:]
+    if made != values.shape:
+        raise ValueError(
+            f"observed has shape {values.shape}, but the sampler is for model {model.name!r}, whose data sets have "
+            f"shape {made}; pass a posterior sampler for the model of these data."
+        )
     return values
-
-
-def draw_predictive(sampler: PredictiveSource, observed: Floats, num_draws: int, seed: int) -> Floats:
-    """Return `num_draws` data sets from the posterior predictive, shape (num_draws, *observed.shape), checked."""
-    drawn = np.asarray(sampler.predictive(observed, num_draws, seed=seed), dtype=np.float64)
-    return _checked_draws(sampler.model, drawn, (num_draws, *observed.shape), "predictive")
-
-
-def draw_left_out(sampler: PredictiveSource, observed: Floats, num_draws: int, seed: int) -> Floats:
-    """Return draws of each observation given the others, shape (num_obs, num_draws, ...), checked."""
-    drawn = np.asarray(sampler.leave_one_out(observed, num_draws, seed=seed), dtype=np.float64)
-    return _checked_draws(
-        sampler.model, drawn, (len(observed), num_draws, *observed.shape[1:]), "leave-one-out predictive"
-    )
-
-
-def _check_shape(model: Model, shape: tuple[int, ...]) -> None:
-    """Raise if one simulation of the model has another shape than the observed data set."""
-    simulator_seed = 0
-    if _takes_num_obs(model):
-        made = np.shape(model.simulate(1, simulator_seed, num_obs=shape[0]).data)[1:]
-    else:
-        made = np.shape(model.simulate(1, simulator_seed).data)[1:]
-    if made != shape:
-        raise _wrong_model(model, shape, made)
-
-
-def _wrong_model(model: Model, shape: tuple[int, ...], made: tuple[int, ...]) -> ValueError:
-    return ValueError(
-        f"observed has shape {shape}, but the sampler is for model {model.name!r}, whose data sets have shape {made}; "
-        "pass a posterior sampler for the model of these data."
-    )
 
 
 def _takes_num_obs(model: Model) -> bool:
@@ -106,14 +167,31 @@ def _takes_num_obs(model: Model) -> bool:
     return True
 
 
-def _checked_draws(model: Model, drawn: Floats, wanted: tuple[int, ...], what: str) -> Floats:
-    if drawn.shape != wanted:
+def draw_predictive(sampler: PredictiveSource, observed: Floats, num_draws: int, seed: int) -> Floats:
+    """Return `num_draws` data sets from the posterior predictive, shape (num_draws, *observed.shape).
+
+    They are checked: a sampler for data of another shape, or draws that are not finite, raise a ValueError.
+    """
+    drawn = sampler.predictive(observed, num_draws, seed=seed)
+    return _checked_draws(sampler.model, drawn, (num_draws, *observed.shape), "predictive")
+
+
+def draw_left_out(sampler: PredictiveSource, observed: Floats, num_draws: int, seed: int) -> Floats:
+    """Return draws of each observation given the others, shape (num_obs, num_draws, ...), checked in the same way."""
+    drawn = sampler.leave_one_out(observed, num_draws, seed=seed)
+    shape = (len(observed), num_draws, *observed.shape[1:])
+    return _checked_draws(sampler.model, drawn, shape, "leave-one-out predictive")
+
+
+def _checked_draws(model: Model, drawn: Any, wanted: tuple[int, ...], what: str) -> Floats:
+    values = np.asarray(drawn, dtype=np.float64)
+    if values.shape != wanted:
         raise ValueError(
-            f"{what} draws of model {model.name!r} have shape {drawn.shape} where the observed data need {wanted}; "
+            f"{what} draws of model {model.name!r} have shape {values.shape} where the observed data need {wanted}; "
             "pass a posterior sampler for data of this shape."
         )
-    problem = _checks.describe_nonfinite(drawn)
+    problem = _checks.describe_nonfinite(values)
     if problem is not None:
         raise ValueError(f"{what} draws of model {model.name!r} have {problem}; check its posterior and its simulator.")
     # Farther draws of a heavy-tailed model say the same, and their squares must stay finite.
-    return np.clip(drawn, -LARGEST, LARGEST)
+    return np.clip(values, -LARGEST, LARGEST)

@@ -42,7 +42,13 @@ class LogOdds(NamedTuple):
 
 
 def num_features(num_columns: int) -> int:
-    """Return how many values, squares and products an observation of so many columns has."""
+    """Return how many values, squares and products an observation of so many columns has.
+
+    Examples
+    --------
+    >>> [num_features(columns) for columns in (1, 2, 3)]
+    [2, 5, 9]
+    """
     return num_columns + num_columns * (num_columns + 1) // 2
 
 
@@ -54,7 +60,7 @@ def fit_quadratics(observed: Floats, training: Floats, fresh: Floats) -> LogOdds
     observed
         One data set, shape (n, columns).
     training
-        One predictive data set a problem, shape (problems, n, columns).
+        One predictive data set for each problem, shape (problems, n, columns).
     fresh
         Where to evaluate each problem's classifier, shape (problems, m, columns).
     """
@@ -65,11 +71,15 @@ def fit_quadratics(observed: Floats, training: Floats, fresh: Floats) -> LogOdds
     values, converged = [], []
     for start in range(0, len(training), batch):
         rows = slice(start, start + batch)
-        both, at_fresh = _features(training[rows], ruler), _features(fresh[rows], ruler)
-        repeated = np.broadcast_to(observed_features, (len(both), *observed_features.shape))
-        found = _fit_batch(np.concatenate([repeated, both], axis=1), len(observed), at_fresh)
-        values.append(found.values)
-        converged.append(found.converged)
+        predicted, at_fresh = _features(training[rows], ruler), _features(fresh[rows], ruler)
+        repeated = np.broadcast_to(observed_features, (len(predicted), *observed_features.shape))
+        features = np.concatenate([repeated, predicted], axis=1)
+        centre = features.mean(axis=1, keepdims=True)
+        whiten = _whitening(features - centre)
+        coefficients, found = _newton(_with_constant((features - centre) @ whiten), len(observed))
+        log_odds = _with_constant((at_fresh - centre) @ whiten) @ coefficients[..., None]
+        values.append(log_odds[..., 0])
+        converged.append(found)
     return LogOdds(np.concatenate(values), np.concatenate(converged))
 
 
@@ -79,16 +89,6 @@ def _features(data: Floats, ruler: Standardiser) -> Floats:
         scaled = np.clip((data - ruler.location) / ruler.scale, -FARTHEST, FARTHEST)
     first, second = np.triu_indices(data.shape[-1])
     return np.concatenate([scaled, scaled[..., first] * scaled[..., second]], axis=-1)
-
-
-def _fit_batch(features: Floats, num_observed: int, at_fresh: Floats) -> LogOdds:
-    """Return log odds at `at_fresh`; the first `num_observed` rows of each problem's features are the observed data."""
-    centre = features.mean(axis=1, keepdims=True)
-    whiten = _whitening(features - centre)
-    design = _with_constant((features - centre) @ whiten)
-    coefficients, converged = _newton(design, num_observed)
-    log_odds = _with_constant((at_fresh - centre) @ whiten) @ coefficients[..., None]
-    return LogOdds(log_odds[..., 0], converged)
 
 
 def _whitening(centred: Floats) -> Floats:

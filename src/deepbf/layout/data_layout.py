@@ -242,12 +242,13 @@ class DataLayout:
         ends = np.cumsum([array.width for array in self.arrays]).tolist()
         return {array.name: slice(end - array.width, end) for array, end in zip(self.arrays, ends, strict=True)}
 
-    def without(self, name: str) -> DataLayout:
-        """Return the layout of packed data without one of the arrays; of a single array that is left, on its own."""
+    def without(self, name: str, *, alone: bool) -> DataLayout:
+        """Return the layout of packed data without one of the arrays.
+
+        `alone` says that the one array which is left is the whole of a data set, and then travels as it is.
+        """
         rest = tuple(array for array in self.arrays if array.name != name)
-        if [array.name for array in rest] == [DATA]:
-            rest = (replace(rest[0], name=WHOLE),)
-        return replace(self, arrays=rest)
+        return replace(self, arrays=(replace(rest[0], name=WHOLE),) if alone else rest)
 
     def pack(self, data: Mapping[str, NDArray[Any]], num_obs: int | None = None) -> NDArray[np.float64]:
         """Return rows of shape (data sets, width); arrays that grow end in nan beyond `num_obs` observations.

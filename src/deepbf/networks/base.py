@@ -69,11 +69,6 @@ class AbstractPreparation(Storable):
     def layout(self, data_shape: tuple[int, ...]) -> InputLayout:
         """Return what the prepared columns are, for data sets of shape `data_shape`."""
 
-    @property
-    def size_part(self) -> int | None:
-        """Which array of mixed data has the number of observations of the data set, if it varies."""
-        return None
-
 
 # Standardised pilot simulations, one array per model; and how a preparation is fitted to them.
 Pilot = Sequence[NDArray[np.float32]]

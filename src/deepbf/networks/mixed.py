@@ -40,7 +40,7 @@ class MixedSummary(AbstractPreparation):
         return cls(tuple(parts), tuple(shapes))
 
     @property
-    def size_part(self) -> int | None:
+    def _size_part(self) -> int | None:
         """Which part's number of observations is that of the data set, if it varies."""
         knowing = [k for k, layout in enumerate(self._layouts()) if layout.knows_size]
         return knowing[0] if knowing else None
@@ -53,14 +53,14 @@ class MixedSummary(AbstractPreparation):
         num_linear = [layout.num_linear for layout in self._layouts()]
         linear = [rows[:, :number] for rows, number in zip(prepared, num_linear, strict=True)]
         bent = [rows[:, number:] for rows, number in zip(prepared, num_linear, strict=True)]
-        size = [] if self.size_part is None else [prepared[self.size_part][:, -1:]]
+        size = [] if self._size_part is None else [prepared[self._size_part][:, -1:]]
         return jnp.concatenate([*linear, *bent, *size], axis=1)
 
     def layout(self, data_shape: tuple[int, ...]) -> InputLayout:
         if data_shape != (sum(math.prod(shape) for shape in self.shapes),):
             raise ValueError(f"parts of shapes {self.shapes} do not make rows of shape {data_shape}")
         layouts = self._layouts()
-        knows_size = self.size_part is not None
+        knows_size = self._size_part is not None
         return InputLayout(
             sum(layout.num_linear for layout in layouts),
             sum(layout.num_summary for layout in layouts) + int(knows_size),

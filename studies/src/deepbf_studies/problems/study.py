@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deepbf.criticism.exact_posterior import ExactPosterior
+from deepbf.criticism.predictive_source import ExactPosterior
 from deepbf.models import Model
 
 # Any stands for None: almost every study has an exact answer, and whoever loads one of those by name may call it.

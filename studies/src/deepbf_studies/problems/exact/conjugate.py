@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from deepbf.criticism.exact_posterior import DrawParams
+from deepbf.criticism.predictive_source import DrawParams
 
 Floats = NDArray[np.float64]
 

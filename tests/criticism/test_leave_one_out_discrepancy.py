@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from deepbf.criticism import leave_one_out
+from deepbf.criticism import Verdict, leave_one_out
 from tests.criticism.sources import Fixed, data_of, exact
 
 
@@ -56,11 +56,13 @@ def test_the_tail_area_is_uniform_without_parameters() -> None:
 def test_says_which_way_a_model_is_wrong() -> None:
     # Geometric counts vary more than a Poisson with their mean, a constant less.
     wide = leave_one_out(exact("data-1-i", 1), data_of("data-1-i", 0, seed=11))
+    assert wide.tails.verdict is Verdict.TOO_LARGE
     assert wide.tail_area.prob == 0
     assert wide.tail_area.high < 0.025
     assert "farther from what the others predict than Poisson says: it does not fit them" in wide.verdict
     assert "as large    < 0.019" in str(wide)
     constant = leave_one_out(exact("data-1-i", 1), np.full(128, 18))
+    assert constant.tails.verdict is Verdict.TOO_SMALL
     assert constant.discrepancy < 1
     assert "closer to what the others predict" in constant.verdict
     right = leave_one_out(exact("data-1-i", 0), data_of("data-1-i", 0, seed=11))

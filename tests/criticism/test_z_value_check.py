@@ -1,17 +1,18 @@
 """Z is what its definition says, lies about 1/2 where the model is right, and far from it at outliers."""
 
 import json
+from typing import ClassVar
 
 import numpy as np
 import pytest
 from scipy.stats import binom
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from deepbf.criticism import z_values
-from deepbf.criticism.told_apart import _shuffled_over_draws
 from tests.criticism.sources import Fixed, coins, data_of, exact
 
 OUTLIERS = {"data-1-i": 18.0, "data-2": 10.0, "data-3": 2.5}
@@ -93,14 +94,38 @@ def test_products_of_columns_show_what_marginals_hide() -> None:
     assert z_values(independent, rng.normal(size=(100, 2)), num_replicates=200).covers_half
 
 
+class Recorder(ClassifierMixin, BaseEstimator):
+    """A classifier that learns nothing and keeps the predictions it was trained on."""
+
+    seen: ClassVar[list[np.ndarray]] = []
+    classes_ = (0, 1)
+
+    def fit(self, rows: np.ndarray, labels: np.ndarray) -> "Recorder":
+        self.seen.append(rows[labels == 0, 0])
+        return self
+
+    def predict_proba(self, rows: np.ndarray) -> np.ndarray:
+        return np.full((len(rows), 2), 0.5)
+
+
 def test_shuffled_draws_are_independent_and_all_used() -> None:
-    rng = np.random.default_rng(6)
     # Data sets whose observations share a mean: their means vary as much as one value, shuffled a hundredth as much.
-    shared = rng.normal(size=(5000, 1, 1)) + np.zeros((1, 100, 1))
-    shuffled = _shuffled_over_draws(rng, shared)
-    np.testing.assert_array_equal(np.sort(shuffled, axis=0), np.sort(shared, axis=0))
-    # A variance from 5,000 values has the relative standard error 0.02.
-    assert 100 * shuffled.mean(axis=1).var() == pytest.approx(1.0, rel=0.08)
+    n, num_replicates = 100, 1000
+    shared = Fixed("shared", lambda rng, size: rng.normal(size=(size, 1)) + np.zeros((1, n)))
+    found = {}
+    for draws in ("joint", "independent"):
+        Recorder.seen.clear()
+        z_values(shared, np.linspace(-1, 1, n), num_replicates=num_replicates, classifier=Recorder(), draws=draws)
+        found[draws] = np.array(Recorder.seen)
+    joint, shuffled = found["joint"], found["independent"]
+    assert shuffled.shape == (num_replicates, n)
+    # A variance from 1,000 values has the relative standard error 0.045.
+    assert joint.mean(axis=1).var() == pytest.approx(1.0, rel=0.18)
+    assert n * shuffled.mean(axis=1).var() == pytest.approx(1.0, rel=0.18)
+    # Every posterior draw gives its k-th observation to one data set alone.
+    assert all(len(np.unique(column)) == num_replicates for column in shuffled.T)
+    everything = shared.predictive(None, 2 * num_replicates)
+    assert all(np.isin(column, everything[:, 0]).all() for column in shuffled.T)
 
 
 def test_joint_draws_are_wider_for_what_the_posterior_leaves_open() -> None:
@@ -144,7 +169,8 @@ def test_a_model_that_is_nearly_told_is_borderline() -> None:
     found = z_values(exact("data-1-i", 0), data_of("data-1-i", 1, seed=11), seed=3)
     assert 0 < found.tail_of_half < 0.1
     assert found.covers_half
-    assert found.verdict.startswith("borderline")
+    assert found.borderline
+    assert found.verdict == "borderline: predictions of negative binomial are nearly told from the observed data"
 
 
 def test_plain_data() -> None:

@@ -1,7 +1,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from deepbf.criticism.conditioning import ParameterScale
+from deepbf.criticism.posterior_network import ParameterScale
 
 
 def test_parameters_come_back_from_the_scale() -> None:

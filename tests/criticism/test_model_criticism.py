@@ -115,7 +115,7 @@ def test_a_range_of_observations_is_passed_on() -> None:
 def test_bad_input_is_refused_before_training(
     changes: dict[str, Any], kind: type[Exception], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deepbf.criticism.criticising.fit_posterior", lambda *_, **__: pytest.fail("it trained"))
+    monkeypatch.setattr("deepbf.criticism.model_criticism.fit_posterior", lambda *_, **__: pytest.fail("it trained"))
     arguments: dict[str, Any] = {"models": [FREE], "observed": OBSERVED, "structure": "exchangeable"}
     with pytest.raises(kind, match=says):
         deepbf.criticise(**(arguments | changes))

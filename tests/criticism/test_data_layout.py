@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import deepbf
-from deepbf.criticism.joint_model import PARAMETERS, beside_its_parameters, to_real, with_parameters
+from deepbf.criticism.data_layout import PARAMETERS, beside_its_parameters, to_real, with_parameters
 from deepbf.models.transform import Unconstrained
 from tests.criticism.models import BOUNDED
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom, gamma
 
-from deepbf.criticism import predictive_check
-from deepbf.criticism.statistics import BUILT_IN
-from deepbf.criticism.tails import tails_of
+from deepbf.criticism import PredictiveCheck, StatisticCheck, Verdict, predictive_check
+from deepbf.criticism.posterior_predictive_check import BUILT_IN, tails_of
 from tests.criticism.sources import Fixed, coins, data_of, exact
 
 NUM_DRAWS = 4000
@@ -36,17 +35,40 @@ def test_ties_count_on_both_sides() -> None:
     assert_close(found.tails.at_least.prob, float(binom.sf(7, n, 0.5)))
     assert_close(found.tails.share_equal, float(binom.pmf(8, n, 0.5)))
     # A statistic that never varies is as predicted, in whatever order it was summed.
-    assert tails_of(0.1 + 0.2, np.full(50, 0.3)).words == "as predicted"
+    assert tails_of(0.1 + 0.2, np.full(50, 0.3)).verdict == "as predicted"
 
 
-def test_words_follow_the_interval() -> None:
-    draws = np.arange(1000.0)
-    assert tails_of(500.0, draws).words == "as predicted"
-    assert tails_of(1001.0, draws).words == "too large"
-    assert tails_of(-1.0, draws).words == "too small"
-    assert tails_of(980.0, draws).words == "borderline large"
-    # Twenty draws cannot show that a tail is below 2.5%.
-    assert tails_of(-1.0, np.arange(20.0)).words == "borderline small"
+@pytest.mark.parametrize(
+    ("observed", "num_draws", "verdict"),
+    [
+        (500.0, 1000, Verdict.AS_PREDICTED),
+        (1001.0, 1000, Verdict.TOO_LARGE),
+        (-1.0, 1000, Verdict.TOO_SMALL),
+        (980.0, 1000, Verdict.BORDERLINE_LARGE),
+        # Twenty draws cannot show that a tail is below 2.5%.
+        (-1.0, 20, Verdict.BORDERLINE_SMALL),
+    ],
+)
+def test_verdicts_follow_the_interval(observed: float, num_draws: int, verdict: Verdict) -> None:
+    draws = np.arange(float(num_draws))
+    assert tails_of(observed, draws).verdict is verdict
+    check = StatisticCheck("it", observed, draws, "a model")
+    assert check.verdict is verdict
+    assert check.verdict.fails == (verdict in {Verdict.TOO_LARGE, Verdict.TOO_SMALL})
+    # To whoever prints, compares or stores it, a verdict is its text.
+    assert f"{verdict}" == verdict == verdict.value
+    assert type(check.to_dict()["verdict"]) is str
+    assert repr(verdict) == repr(verdict.value)
+
+
+@pytest.mark.parametrize("name", ["borderline", "too good", "as predicted"])
+def test_what_a_model_is_called_changes_no_verdict(name: str) -> None:
+    fitting = StatisticCheck("mean", 500.0, np.arange(1000.0), name)
+    failing = StatisticCheck("sd", -1.0, np.arange(1000.0), name)
+    assert str(PredictiveCheck((fitting,), name, 1000)).startswith(f"{name} predicts the observed mean")
+    assert str(PredictiveCheck((fitting, failing), name, 1000)).startswith(f"{name} does not predict the observed sd")
+    nearly = StatisticCheck("max", 980.0, np.arange(1000.0), name)
+    assert str(PredictiveCheck((fitting, nearly), name, 1000)).startswith(f"Borderline: {name} hardly predicts")
 
 
 def test_built_in_statistics() -> None:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from deepbf import _checks
 from deepbf.answer import TailArea, write_tail_area
+from deepbf.criticism.posterior_predictive_check import Tails, Verdict, tails_of
 from deepbf.criticism.predictive_source import (
     PredictiveSource,
     check_observed,
@@ -17,7 +18,6 @@ from deepbf.criticism.predictive_source import (
     draw_left_out,
     draw_predictive,
 )
-from deepbf.criticism.tails import Tails, tails_of
 
 Floats = NDArray[np.float64]
 
@@ -29,15 +29,15 @@ class LeaveOneOut:
     Parameters
     ----------
     discrepancy
-        Of the observed data, in squared units of the data.
+        The discrepancy of the observed data, in squared units of the data.
     replicates
-        Of data sets from the posterior predictive, shape (num_replicates,).
+        The discrepancies of data sets from the posterior predictive, shape (num_replicates,).
     model
         The model, by name.
     num_obs
-        Observations in a data set.
+        The number of observations in a data set.
     num_draws
-        Predictive draws behind each expectation.
+        The number of predictive draws behind each expectation.
     """
 
     discrepancy: float
@@ -59,15 +59,12 @@ class LeaveOneOut:
     @property
     def verdict(self) -> str:
         """What the discrepancy says about the model, in words."""
-        if self.tails.words == "as predicted":
+        found = self.tails.verdict
+        if found == Verdict.AS_PREDICTED:
             return f"observations lie as far from what the others predict as {self.model} says: no sign against it here"
-        where = "farther from" if self.tails.side == "large" else "closer to"
-        if self.tails.words.startswith("borderline"):
-            return (
-                f"borderline, more replications would tell: observations lie {where} what the others predict than "
-                f"{self.model} says"
-            )
-        return f"observations lie {where} what the others predict than {self.model} says: it does not fit them"
+        where = "farther from" if found in {Verdict.TOO_LARGE, Verdict.BORDERLINE_LARGE} else "closer to"
+        said = f"observations lie {where} what the others predict than {self.model} says"
+        return f"{said}: it does not fit them" if found.fails else f"borderline, more replications would tell: {said}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""
@@ -88,7 +85,7 @@ class LeaveOneOut:
         rows = [
             ("discrepancy", f"{self.discrepancy:.4g}; 95% of predictions {low:.4g} to {high:.4g}"),
             ("as large", f"{write_tail_area(self.tails.at_least)}; as small {write_tail_area(self.tails.at_most)}"),
-            ("from", f"{len(self.replicates):,} predictions, {self.num_draws:,} draws an expectation"),
+            ("from", f"{len(self.replicates):,} predictions, {self.num_draws:,} draws for each expectation"),
         ]
         said = self.verdict[0].upper() + self.verdict[1:]
         return "\n".join([said, *(f"  {label:<11} {text}" for label, text in rows)])
@@ -114,11 +111,22 @@ def leave_one_out(
     observed
         One data set of at least 2 exchangeable observations.
     num_draws
-        Predictive draws behind each expectation.
+        The number of predictive draws behind each expectation.
     num_replicates
-        Data sets from the posterior predictive.
+        The number of data sets from the posterior predictive.
     seed
         The same seed gives the same result.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from deepbf import Model
+    >>> from deepbf.criticism import ExactPosterior
+    >>> standard = Model("standard normal", simulator=lambda rng, size, num_obs: rng.normal(size=(size, num_obs)))
+    >>> wide = np.random.default_rng(1).normal(0.0, 3.0, 20)
+    >>> found = leave_one_out(ExactPosterior(standard, None), wide)
+    >>> found.verdict
+    'observations lie farther from what the others predict than standard normal says: it does not fit them'
     """
     sampler = check_source(sampler)
     num_draws = _checks.check_count("num_draws", num_draws, least=2)
@@ -132,15 +140,10 @@ def leave_one_out(
     )
     seeds = [int(state) for state in np.random.SeedSequence(seed).generate_state(num_replicates + 2)]
     predicted = draw_predictive(sampler, values, num_replicates, seeds[0])
-    datasets = [values, *predicted]
-    found = [
-        _discrepancy(data, draw_left_out(sampler, data, num_draws, data_seed))
-        for data, data_seed in zip(datasets, seeds[1:], strict=True)
-    ]
-    return LeaveOneOut(found[0], np.array(found[1:]), sampler.model.name, len(values), num_draws)
-
-
-def _discrepancy(data: Floats, draws: Floats) -> float:
-    """Return the mean squared distance of observations from the means of their draws, less what the noise adds."""
-    squares = (data - draws.mean(axis=1)) ** 2 - draws.var(axis=1, ddof=1) / draws.shape[1]
-    return float(squares.reshape(len(data), -1).sum(axis=1).mean())
+    discrepancies = []
+    for data, data_seed in zip([values, *predicted], seeds[1:], strict=True):
+        draws = draw_left_out(sampler, data, num_draws, data_seed)
+        # The squared distance from the mean of the draws, less what the noise of that mean adds to it.
+        squares = (data - draws.mean(axis=1)) ** 2 - draws.var(axis=1, ddof=1) / num_draws
+        discrepancies.append(float(squares.reshape(len(data), -1).sum(axis=1).mean()))
+    return LeaveOneOut(discrepancies[0], np.array(discrepancies[1:]), sampler.model.name, len(values), num_draws)

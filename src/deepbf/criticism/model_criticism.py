@@ -12,21 +12,21 @@ from numpy.typing import ArrayLike
 
 from deepbf import _checks
 from deepbf.answer import written_list
-from deepbf.criticism.check_result import PredictiveCheck
-from deepbf.criticism.checking import Statistics, predictive_check
-from deepbf.criticism.methods import METHODS
-from deepbf.criticism.posterior_fitting import check_model, fit_posterior
+from deepbf.criticism.posterior_fitting import METHODS, check_model, fit_posterior
+from deepbf.criticism.posterior_predictive_check import (
+    USUAL_STATISTICS,
+    PredictiveCheck,
+    Statistics,
+    check_statistics,
+    predictive_check,
+)
 from deepbf.criticism.posterior_sampler import PosteriorSampler
 from deepbf.criticism.predictive_source import check_observed
-from deepbf.criticism.statistics import check_statistics
-from deepbf.criticism.told_apart import z_values
-from deepbf.criticism.z_result import ZValues
+from deepbf.criticism.z_value_check import ZValues, z_values
+from deepbf.layout import Structure, find_structure
 from deepbf.models import Model
-from deepbf.networks import check_structure
 from deepbf.simulation.stream import check_executor
 from deepbf.training import Budget
-
-USUAL_STATISTICS = ("mean", "sd", "min", "max")
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class ModelCriticism:
     def fits(self) -> bool:
         """Whether nothing here speaks against the model."""
         told_apart = self.z is not None and not self.z.covers_half
-        return not told_apart and not any(check.verdict.startswith("too") for check in self.check.checks)
+        return not told_apart and not any(check.verdict.fails for check in self.check.checks)
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def criticise(
     _checks.check_count("num_replicates", num_replicates)
     _checks.check_count("num_draws", num_draws)
     _checks.check_seed("seed", seed)
-    if laid_out == "exchangeable" and len(np.asarray(observed)) < 2:
+    if laid_out.any_order and len(np.asarray(observed)) < 2:
         raise ValueError(
             "observed holds 1 observation; a classifier needs at least 2 to learn from. Call fit_posterior, then "
             "predictive_check."
@@ -177,23 +177,19 @@ def criticise(
     found = []
     for model in chosen:
         sampler = fit_posterior(
-            model, structure=laid_out, num_obs=num_obs, method=method, seconds=each, steps=steps, executor=executor,
-            seed=seed, progress=progress,
+            model, structure=laid_out.name, num_obs=num_obs, method=method, seconds=each, steps=steps,
+            executor=executor, seed=seed, progress=progress,
         )  # fmt: skip
-        z = (
-            z_values(sampler, observed, num_replicates=num_replicates, seed=seed)
-            if laid_out == "exchangeable"
-            else None
-        )
+        z = z_values(sampler, observed, num_replicates=num_replicates, seed=seed) if laid_out.any_order else None
         check = predictive_check(sampler, observed, statistics, num_draws=num_draws, seed=seed)
         found.append(ModelCriticism(sampler, z, check))
     return Criticism(tuple(found))
 
 
-def check_one_array(structure: object) -> str:
+def check_one_array(structure: object) -> Structure:
     """Return the structure, if data of it are one array."""
-    laid_out = check_structure(structure)
-    if not isinstance(laid_out, str):
+    laid_out = find_structure(structure)
+    if not isinstance(laid_out, Structure):
         raise ValueError(
             f"structure must be that of one array; received {structure!r}. For data of several arrays, call "
             "fit_posterior for each model, and look at its predictive draws."

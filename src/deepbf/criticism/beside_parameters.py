@@ -1,0 +1,196 @@
+"""Data beside the parameters that made them: what a posterior sampler is trained on.
+
+A model is wrapped so that its simulations carry their own parameters, flat and unconstrained, as one more array of
+mixed data. Training then is that of `deepbf.fit`; observed data come without parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from deepbf.criticism.posterior_network import ParameterScale
+from deepbf.layout import DATA, DataLayout, Shape, Structure, Vector
+from deepbf.models import Model
+from deepbf.models.model import Params
+from deepbf.models.transform import Unconstrained
+from deepbf.networks import AbstractPreparation, InputLayout, network_kind
+from deepbf.networks.base import FitPreparation
+from deepbf.standardise import Standardiser
+
+# What the parameters are called beside the arrays of a data set.
+PARAMETERS = "parameters"
+
+
+def structure_beside(structure: Structure | Mapping[str, Structure]) -> dict[str, Structure]:
+    """Return the structures, by name, of data that come with their parameters."""
+    arrays = {DATA: structure} if isinstance(structure, Structure) else dict(structure)
+    if PARAMETERS in arrays:
+        raise ValueError(
+            f"structure may not name an array {PARAMETERS!r}: the model's parameters have that name. Rename the array."
+        )
+    return {**arrays, PARAMETERS: Vector()}
+
+
+def layout_of_data(beside: DataLayout, structure: Structure | Mapping[str, Structure]) -> DataLayout:
+    """Return the layout of the data alone, given that of data beside their parameters, and what the user said."""
+    return beside.without(PARAMETERS, alone=isinstance(structure, Structure))
+
+
+def check_same_arrays(model: Model, structure: Structure | Mapping[str, Structure], data: Any) -> None:
+    """Raise unless simulated data are the one array, or the arrays by name, that the structure is for."""
+    found = ", ".join(map(repr, sorted(data))) if isinstance(data, Mapping) else "one array"
+    wanted = "one array" if isinstance(structure, Structure) else ", ".join(map(repr, sorted(structure)))
+    if found != wanted:
+        named = structure.name if isinstance(structure, Structure) else {k: one.name for k, one in structure.items()}
+        raise ValueError(
+            f"structure={named!r} is for data sets of {wanted}; the simulator of model {model.name!r} returns "
+            f"{found}. Pass a name for one array, or a dict with a structure for each of several."
+        )
+
+
+def standardiser_of_data(joined: Standardiser, columns: slice, layout: DataLayout) -> Standardiser:
+    """Return the standardiser of the data alone, from that of rows in which parameters take these columns."""
+    location, scale = (np.delete(values, np.r_[columns]) for values in (joined.location, joined.scale))
+    if layout.packed:
+        return Standardiser(location, scale)
+    # Observations share one location and scale, however many there are.
+    first = (0,) * layout.arrays[0].structure.num_axes
+    return Standardiser(location.reshape(layout.shape)[first], scale.reshape(layout.shape)[first])
+
+
+@dataclass(frozen=True)
+class CheckedPrior:
+    """A prior that says which parameter is not where the model's transform has it."""
+
+    prior: Callable[..., Any]
+    unconstrained: Unconstrained
+    name: str
+
+    def __call__(self, rng: np.random.Generator, size: int) -> Any:
+        """Return the prior's draws."""
+        params = self.prior(rng, size)
+        check_continuous(self.name, params)
+        if any(np.shape(array)[:1] != (size,) for array in _named(params).values()):
+            # The model has a message for this.
+            return params
+        flat = self.unconstrained.flatten(params)
+        wrong = ~np.isfinite(flat) | (flat < self.unconstrained.low) | (flat > self.unconstrained.high)
+        if wrong.any():
+            row, column = (int(i) for i in np.argwhere(wrong)[0])
+            low, high = self.unconstrained.low[column], self.unconstrained.high[column]
+            raise ValueError(
+                f"it drew {flat[row, column]} for {coordinate_name(self.unconstrained, column)}, which the model's "
+                f"transform keeps between {low:g} and {high:g}; correct the prior or the transform"
+            )
+        return params
+
+
+@dataclass(frozen=True)
+class JointSimulator:
+    """A simulator that returns, beside the data, the parameters that it was given, flat and unconstrained."""
+
+    simulator: Callable[..., Any]
+    unconstrained: Unconstrained
+
+    def __call__(self, rng: np.random.Generator, params: Any, *num_obs: int) -> dict[str, Any]:
+        """Return the arrays of the data sets by name, with the parameters among them."""
+        # Before the simulator, which may change its arguments.
+        real = to_real(self.unconstrained, params)
+        drawn = self.simulator(rng, params, *num_obs)
+        arrays = dict(drawn) if isinstance(drawn, Mapping) else {DATA: drawn}
+        return {**arrays, PARAMETERS: real}
+
+
+def with_parameters(model: Model, unconstrained: Unconstrained) -> Model:
+    """Return the model with its parameters among its data; the same seed draws the same as the model itself."""
+    return replace(
+        model,
+        prior=CheckedPrior(model.prior, unconstrained, model.name) if model.prior is not None else None,
+        simulator=JointSimulator(model.simulator, unconstrained),
+    )
+
+
+def check_continuous(name: str, params: Params) -> None:
+    """Raise if parameters are not real numbers: neither a flow nor a GAN draws from a list of values."""
+    for parameter, array in _named(params).items():
+        kind = np.asarray(array).dtype.kind
+        if kind != "f":
+            which = "the parameters" if parameter is None else f"parameter {parameter!r}"
+            raise TypeError(
+                f"posterior samplers need parameters that are real numbers; the prior of model {name!r} draws {which} "
+                f"of dtype {np.asarray(array).dtype}. Make it continuous, or sum it out inside the simulator: draw it "
+                "there, so that it is part of the data's noise."
+            )
+
+
+def to_real(unconstrained: Unconstrained, params: Params) -> NDArray[np.float64]:
+    """Return parameters as flat unconstrained vectors, finite throughout; a draw on a bound is moved just off it."""
+    return unconstrained.to_real(inside(unconstrained, unconstrained.flatten(params)))
+
+
+def inside(unconstrained: Unconstrained, flat: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return flat parameters within their open intervals, at most the last digit from a bound."""
+    low, high = unconstrained.low, unconstrained.high
+    return np.clip(flat, np.nextafter(low, high), np.nextafter(high, low))
+
+
+def coordinate_name(unconstrained: Unconstrained, column: int) -> str:
+    """Return what messages call a flat coordinate."""
+    if unconstrained.names is None:
+        return "its parameter" if unconstrained.num_coordinates == 1 else f"column {column} of its parameters"
+    ends = np.cumsum([int(np.prod(shape)) for shape in unconstrained.shapes])
+    return f"parameter {unconstrained.names[int(np.searchsorted(ends, column, side='right'))]!r}"
+
+
+def _named(params: Params) -> dict[Any, Any]:
+    return dict(params) if isinstance(params, Mapping) else {None: params}
+
+
+class BesideParameters(AbstractPreparation):
+    """Prepared data followed by the parameters that made them; takes packed rows of both."""
+
+    data: AbstractPreparation
+    scale: ParameterScale
+    # Where the parameters stand in a row, and the shape of a data set without them.
+    first: int = eqx.field(static=True)
+    last: int = eqx.field(static=True)
+    data_shape: Shape = eqx.field(static=True)
+
+    def __call__(self, rows: jax.Array) -> jax.Array:
+        """Return prepared data with the parameters on the networks' scale behind them, shape (batch, width)."""
+        data = jnp.concatenate([rows[:, : self.first], rows[:, self.last :]], axis=1)
+        prepared = self.data(data.reshape(len(rows), *self.data_shape))
+        return jnp.concatenate([prepared, self.scale(rows[:, self.first : self.last])], axis=1)
+
+    def layout(self, data_shape: Shape) -> InputLayout:
+        """Return the data's layout, with the parameters where observations would stand."""
+        del data_shape
+        inner = self.data.layout(self.data_shape)
+        if inner.num_obs:
+            raise ValueError("posterior samplers read summaries, and this preparation leaves observations as they are")
+        num_params = self.last - self.first
+        return InputLayout(inner.num_linear, inner.num_summary, 1, num_params, knows_size=inner.knows_size)
+
+
+def prepare_beside(beside: DataLayout, data: DataLayout) -> FitPreparation:
+    """Return how to fit the preparation of data beside their parameters.
+
+    The data alone, whose layout is `data`, are prepared as the default network for them has it.
+    """
+    columns = beside.columns[PARAMETERS]
+    inner = network_kind(data)
+
+    def fit(pilot: Sequence[NDArray[np.float32]]) -> BesideParameters:
+        rows = [np.delete(one, np.r_[columns], axis=1).reshape(len(one), *data.shape) for one in pilot]
+        scale = ParameterScale.fit(np.concatenate([one[:, columns] for one in pilot]))
+        return BesideParameters(inner.fit_preparation(rows), scale, columns.start, columns.stop, data.shape)
+
+    return fit
