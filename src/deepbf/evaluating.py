@@ -13,8 +13,7 @@ from rich.progress import Progress
 from deepbf import _checks
 from deepbf._mixed import MixedForm, describe, shapes_of
 from deepbf.evaluation import Evaluation, measure
-from deepbf.evaluation.arguments import check_names
-from deepbf.evaluation.labels import EXACT
+from deepbf.evaluation.log_bf_arrays import EXACT, check_names
 from deepbf.evaluation.measuring import as_attribute
 from deepbf.models import Model, ModelSet
 from deepbf.models.simulated_data import masked_where_absent

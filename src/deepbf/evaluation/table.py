@@ -9,8 +9,8 @@ import numpy as np
 import xarray as xr
 
 from deepbf.evaluation.accuracy import METRICS
-from deepbf.evaluation.checks import Check
-from deepbf.evaluation.labels import EXACT, WEIGHTED
+from deepbf.evaluation.log_bf_arrays import EXACT, WEIGHTED
+from deepbf.evaluation.self_consistency import Check
 
 LABEL_WIDTH = 27
 NARROWEST_COLUMN = 20

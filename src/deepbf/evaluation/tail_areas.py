@@ -7,16 +7,15 @@ reports these.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import beta
 
 from deepbf import _checks
-from deepbf.evaluation.arguments import check_log_bfs
-from deepbf.evaluation.log_bfs import rounding_of
-from deepbf.evaluation.ranking import Ranking
+from deepbf.evaluation.bootstrap import rounding_of
+from deepbf.evaluation.log_bf_arrays import check_log_bfs
 
 LEVEL = 0.95
 
@@ -79,22 +78,3 @@ def binomial_interval(
         low = np.where(successes > 0, beta.ppf(tail, successes, trials - successes + 1), 0.0)
         high = np.where(successes < trials, beta.ppf(1 - tail, successes + 1, trials - successes), 1.0)
     return low, high
-
-
-class SquaredSurpriseError:
-    """Mean squared difference of estimated and exact surprise under a model, each among its own simulations."""
-
-    def __init__(
-        self, estimated: NDArray[np.float64], exact: NDArray[np.float64], *, against: Literal["low", "high"]
-    ) -> None:
-        # Under the first model low Bayes factors surprise, under the second high ones: turned round, the same tail.
-        sign = 1.0 if against == "low" else -1.0
-        self._values = (sign * estimated, sign * exact)
-        self._rankings = tuple(Ranking(values) for values in self._values)
-
-    def __call__(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the mean squared difference, one entry a replicate."""
-        estimated, exact = (
-            ranking.share_at_most(weights, values) for ranking, values in zip(self._rankings, self._values, strict=True)
-        )
-        return (weights * (estimated - exact) ** 2).sum(axis=1) / weights.sum(axis=1)

@@ -11,7 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from deepbf import plots
-from deepbf.evaluation.labels import EXACT
+from deepbf.evaluation.log_bf_arrays import EXACT
 from deepbf.evaluation.tail_areas import binomial_interval
 from deepbf.plots import Decay
 from deepbf.plots.num_obs_axis import show_num_obs

@@ -15,8 +15,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from deepbf import plots
-from deepbf.evaluation.accuracy import posterior_divergence
-from deepbf.evaluation.measuring import DEFAULT_CLIP
+from deepbf.evaluation.accuracy import DEFAULT_CLIP, posterior_divergence
 from deepbf.plots import Decay
 from deepbf_studies import problems
 from deepbf_studies.paper.line_fit import LineFit, fit_line
