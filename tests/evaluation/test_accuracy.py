@@ -6,7 +6,8 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from deepbf.evaluation import measure, paired_differences
-from deepbf.evaluation.accuracy import METRICS, Difference, accuracy_statistics
+from deepbf.evaluation.accuracy import METRICS, Comparison, Difference, accuracy_statistics
+from deepbf.example import counts_example
 from tests.evaluation.problems import SHIFT, shifted_normals
 
 PRIOR = np.array([0.25, 0.75])
@@ -108,6 +109,51 @@ def test_equal_infinities_are_no_error() -> None:
         assert found[name] == pytest.approx([0, 0, 0], abs=1e-12), name
 
 
+def counts_log_bfs(num_obs: int, num_datasets: int = 1500) -> list[NDArray[np.float64]]:
+    """Return exact log Bayes factors of Data 1 (i): discrete, so that many are equal but for their last digits."""
+    example = counts_example(num_obs=num_obs)
+    return [
+        example.exact_log_bf(model.simulate(num_datasets, seed=1 + k).data) for k, model in enumerate(example.models)
+    ]
+
+
+@pytest.mark.parametrize("num_obs", [2, 4, 8])
+def test_the_exact_answer_is_perfect_by_ranks_though_rounding_splits_its_ties(num_obs: int) -> None:
+    exact = counts_log_bfs(num_obs)
+    found = measure({"exactly": exact, "a line": [1.5 * part + 1 for part in exact]}, exact=exact, num_replicates=2)
+    for group in found.results["group"].values:
+        assert found.value("spearman", "exactly", group) == 1.0
+        assert found.value("surprise_mse", "exactly", group) == 0.0
+        assert found.value("spearman", "a line", group) == pytest.approx(1.0, abs=1e-12)
+        assert found.value("surprise_mse", "a line", group) < 1e-20
+
+
+def test_noise_that_only_splits_atoms_costs_no_surprise() -> None:
+    # At n = 2 the largest atom is 29% of a model's data sets: spread over it, tail areas were off by 0.0114 on average.
+    exact, rng = counts_log_bfs(2), np.random.default_rng(0)
+    noises = (0.001, 0.01, 0.1)
+    noisy_answers = {str(sd): [part + rng.normal(0, sd, len(part)) for part in exact] for sd in noises}
+    found = measure(noisy_answers, exact=exact, num_replicates=20)
+    costs = [found.value("surprise_mse", str(sd)) for sd in noises]
+    # Measured 1e-8, 4e-5 and 1.7e-3: it grows with the noise, as it should.
+    assert costs[0] < 1e-5
+    assert costs[0] < costs[1] < 1e-3 < costs[2] < 0.01
+    assert found.value("surprise_mse_error", "0.001") < 1e-5
+
+
+def test_surprise_of_an_estimator_that_ties_what_differs_is_wrong() -> None:
+    # Shares at most are 1 throughout, and should be 1/3, 2/3, 1; under the second model 1/2 and 1.
+    found = values([[0.0] * 3, [0.0] * 2], [[1.0, 2.0, 3.0], [1.0, 2.0]], EQUAL)["surprise_mse"]
+    assert found[:2] == pytest.approx([(4 / 9 + 1 / 9) / 3, 0.25 / 2])
+
+
+def test_surprise_at_an_atom_by_hand() -> None:
+    # Exact: two of four equal, so tail areas of 1/4 and 1/2 are both allowed there; 3/4 is off by 1/4, and so on.
+    exact = [[1.0, 1.0, 2.0, 3.0], [1.0, 2.0]]
+    assert values([[1.2, 1.1, 2.0, 3.0], [1.0, 2.0]], exact, EQUAL)["surprise_mse"][0] == 0
+    assert values([[2.5, 1.1, 2.0, 3.0], [1.0, 2.0]], exact, EQUAL)["surprise_mse"][0] == pytest.approx(2 / 16 / 4)
+
+
 def noisy(sd: float, seed: int) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
     return [part + rng.normal(0, sd, len(part)) for part in EXACT]
@@ -167,4 +213,6 @@ def test_data_sets_that_one_left_unanswered_do_not_count() -> None:
     ],
 )
 def test_verdicts(value: float, error: float, higher_is_better: bool, verdict: str) -> None:
-    assert Difference(value, error, higher_is_better).verdict == verdict
+    found = Difference(value, error, higher_is_better).verdict
+    assert found == verdict
+    assert found is Comparison(verdict)

@@ -12,6 +12,7 @@ from deepbf.evaluation.bootstrap import (
     by_model,
     draw_weights,
     mean_of,
+    merge_rounding,
     rank_correlation,
     with_errors,
 )
@@ -97,3 +98,20 @@ def test_rank_correlation_is_that_of_scipy_also_for_repeated_data_sets(values: l
 def test_rank_correlation_by_hand() -> None:
     # Ranks 1 2 3 4 against 2 1 4 3: 1 - 6 x 4 / (4 x 15).
     assert rank_correlation(np.arange(4.0), np.array([2.0, 1.0, 4.0, 3.0]))(np.ones((1, 4))) == pytest.approx(0.6)
+
+
+def test_values_that_differ_by_rounding_are_tied_and_others_are_not() -> None:
+    first, second = merge_rounding((np.array([0.1 + 0.2, 1.0, 1e6, np.inf]), np.array([0.3, 1.001, 1e6 + 1, -np.inf])))
+    assert first[0] == second[0]
+    assert first[1] != second[1]
+    assert first[2] == second[2]  # a millionth of its size
+    assert first[3] == np.inf
+    assert second[3] == -np.inf
+
+
+def test_a_sample_that_lies_dense_is_not_merged_into_one_value() -> None:
+    # Neighbours 2e-6 apart, closer than the rounding of float32, all the way from 0 to 1.
+    dense = np.linspace(0, 1, 500_000)
+    np.testing.assert_array_equal(
+        np.concatenate(merge_rounding((dense[::2], dense[1::2]))), [*dense[::2], *dense[1::2]]
+    )

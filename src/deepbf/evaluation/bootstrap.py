@@ -24,8 +24,13 @@ Statistic = Callable[[Weights], NDArray[np.float64]]
 # Entries of a batch of weights: small enough for the cache of a laptop, large enough for matrix products.
 BATCH_ENTRIES = 1_000_000
 
-# Of a log Bayes factor, or of 1 if that is larger: what float32 arithmetic leaves open.
-RELATIVE_ROUNDING = 1e-5
+# Log Bayes factors closer than this share of their size (of 1, if they are smaller than that) differ by rounding alone.
+# Of float32: networks have relative errors of 6e-8 in numbers of some hundreds, whose sum may be about 1.
+FLOAT32_ROUNDING = 1e-5
+# Of float64: relative errors of 1e-16 in terms that cancel, and that may be a million times larger than what remains.
+FLOAT64_ROUNDING = 1e-9
+# A run of neighbours that is this many roundings long is no single value, but a sample that lies so dense.
+LONGEST_RUN = 10.0
 
 
 def with_errors(
@@ -93,25 +98,41 @@ def by_model(first: ModelStatistic, second: ModelStatistic, prior_probs: NDArray
     return statistic
 
 
-def rounding_of(log_bf: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return how far log Bayes factors may lie apart for no other reason than rounding."""
-    return RELATIVE_ROUNDING * np.maximum(1.0, np.where(np.isfinite(log_bf), np.abs(log_bf), 1.0))
+def rounding_of(log_bf: NDArray[np.float64], relative: float = FLOAT32_ROUNDING) -> NDArray[np.float64]:
+    """Return how far log Bayes factors may lie apart for no other reason than rounding: relative x max(1, size)."""
+    return relative * np.maximum(1.0, np.where(np.isfinite(log_bf), np.abs(log_bf), 1.0))
 
 
 def merge_rounding(log_bf: ByModel) -> ByModel:
     """Return the values with those that differ by rounding alone made equal, so that ties are ties.
 
-    Discrete data give the same Bayes factor again and again, and a network gives it with another last digit each time.
+    Discrete data give the same Bayes factor again and again, and a sum taken in another order, or a network, gives it
+    with another last digit each time. Whatever depends on ranks needs this on both sides, estimated and exact, with
+    the same tolerance: then an estimator that is the exact answer is found to be perfect. The tolerance is that of
+    float32 for both, since it is networks that are compared; no decision depends on what is tied so. Neighbours
+    closer than that form a run, and a run becomes one value, its least, unless it is longer than ten roundings.
+
+    Examples
+    --------
+    >>> first, second = merge_rounding((np.array([0.1 + 0.2, 1.0]), np.array([0.3, 2.0])))
+    >>> bool(first[0] == second[0])
+    True
     """
     values = np.concatenate(log_bf)
     order = np.argsort(values, kind="stable")
     ordered = values[order]
+    tolerance = rounding_of(ordered)
     with np.errstate(invalid="ignore"):
-        apart = np.concatenate([[True], ~(np.diff(ordered) <= rounding_of(ordered[1:]))])
+        apart = np.concatenate([[True], ~(np.diff(ordered) <= tolerance[1:])])
     # Equal infinities differ by nan.
     apart[1:] &= ordered[1:] != ordered[:-1]
+    begins = np.flatnonzero(apart)
+    ends = np.append(begins[1:], len(values)) - 1
+    with np.errstate(invalid="ignore"):
+        is_dense = ordered[ends] - ordered[begins] > LONGEST_RUN * tolerance[ends]
+    run = np.cumsum(apart) - 1
     merged = np.empty_like(values)
-    merged[order] = ordered[np.maximum.accumulate(np.where(apart, np.arange(len(values)), 0))]
+    merged[order] = np.where(is_dense[run], ordered, ordered[begins][run])
     return merged[: len(log_bf[0])], merged[len(log_bf[0]) :]
 
 

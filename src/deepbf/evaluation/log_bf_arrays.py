@@ -111,7 +111,9 @@ def check_exact(exact: Sequence[ArrayLike], estimates: Mapping[str, ByModel], na
 
 def answered_by(*estimates: ByModel) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return at which data sets of each model all of the estimators give an answer; nan says that one does not."""
-    first, second = (~np.isnan(np.stack(parts)).any(axis=0) for parts in zip(*estimates, strict=True))
+    first, second = (
+        np.logical_and.reduce([~np.isnan(part) for part in parts]) for parts in zip(*estimates, strict=True)
+    )
     return first, second
 
 

@@ -246,7 +246,7 @@ def _without_truth(log_bf: ByModel, prior: NDArray[np.float64], num_replicates: 
 
 def _decided(log_bf: ByModel, exact: ByModel | None) -> Variables:
     """Return ROC curve, rates at conventional thresholds and Jeffreys' categories."""
-    curve = roc_curve(log_bf)
+    curve = roc_curve(merge_rounding(log_bf))
     rates = decision_rates(log_bf)
     dims = ("model", "threshold", "decision")
     variables: Variables = {

@@ -14,7 +14,8 @@ Calibration: among the data sets that are given probability 0.8 for a model, tha
 from __future__ import annotations
 
 import warnings
-from typing import Literal, NamedTuple
+from enum import StrEnum
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -317,7 +318,16 @@ def _binned(
     return probs, np.repeat([1.0, 0.0], [len(part) for part in log_bf]), bins
 
 
-Verdict = Literal["holds", "fails", "unusable"]
+class Verdict(StrEnum):
+    """What a check says: each value prints as its word."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    # These simulations are too few, or of the wrong kind, to say either.
+    UNUSABLE = "unusable"
+
+
+# The name of a check, its verdict, and the numbers behind it in words.
 Found = tuple[str, Verdict, str]
 
 
@@ -338,13 +348,13 @@ def run_checks(results: xr.Dataset) -> list[Check]:
     fewest = min(int((results["source"] == name).sum()) for name in results["model"].values)
     if fewest < FEWEST_FOR_CHECKS:
         few = f"{fewest} data sets of a model; {FEWEST_FOR_CHECKS} or more would do"
-        found: list[Found] = [("all that need more data sets", "unusable", few)]
+        found: list[Found] = [("all that need more data sets", Verdict.UNUSABLE, few)]
     else:
         found = [
             _prior_check(results), *_identity_checks(results), _calibration_check(results), *_line_checks(results)
         ]  # fmt: skip
     if infinite or missing:
-        found.append(("finite log Bayes factors", "fails", f"{infinite} infinite and {missing} nan of {total}"))
+        found.append(("finite log Bayes factors", Verdict.FAILS, f"{infinite} infinite and {missing} nan of {total}"))
     return [Check(estimator, *check) for check in found]
 
 
@@ -372,10 +382,10 @@ def _whole_identity(found: xr.Dataset, name: str) -> Found:
     )
     if log_mean > -np.log(LEAST_P_VALUE):
         # Markov: positive numbers of mean 1 average to c or more with probability 1 / c at most, whatever the tail.
-        return name, "fails", f"log mean {log_mean:.1f}, for 0"
+        return name, Verdict.FAILS, f"log mean {log_mean:.1f}, for 0"
     if not bool(found["identity_usable"]):
         reason = f"tail index {index:.1f}" if missing == 0 else f"tail index {index:.1f}, {missing:.1%} never simulated"
-        return name, "unusable", f"carried by too few data sets, {reason}"
+        return name, Verdict.UNUSABLE, f"carried by too few data sets, {reason}"
     return name, _within(z), f"log mean {log_mean:.3f} +- {error:.3f}, z = {z:.1f}"
 
 
@@ -384,7 +394,7 @@ def _calibration_check(results: xr.Dataset) -> Found:
         float(results[name])
         for name in ("calibration_error", "calibration_error_low", "calibration_error_high", "calibration_p_value")
     )
-    verdict: Verdict = "holds" if p_value > LEAST_P_VALUE else "fails"
+    verdict = Verdict.HOLDS if p_value > LEAST_P_VALUE else Verdict.FAILS
     return "calibration", verdict, f"error {value:.4f}, perfect calibration gives {low:.4f} to {high:.4f}"
 
 
@@ -395,17 +405,19 @@ def _line_checks(results: xr.Dataset) -> list[Found]:
         value, error = float(results[name]), float(results[f"{name}_error"])
         label = f"{name} of recalibration"
         if value == -np.inf:
-            checks.append((label, "fails", "the wrong model is favoured without exception"))
+            checks.append((label, Verdict.FAILS, "the wrong model is favoured without exception"))
         elif np.isnan(value):
             reason = "log BF never varies" if results["auc"] == 0.5 else "the models are told apart without an error"
-            checks.append((label, "unusable", reason))
+            checks.append((label, Verdict.UNUSABLE, reason))
         else:
             z = z_score(value - right, error)
             # A slope that may be anything agrees with 1, and means nothing.
-            verdict = "unusable" if slope_error > WIDEST_SLOPE_ERROR and _within(z) == "holds" else _within(z)
+            verdict = (
+                Verdict.UNUSABLE if slope_error > WIDEST_SLOPE_ERROR and _within(z) == Verdict.HOLDS else _within(z)
+            )
             checks.append((label, verdict, f"{value:.3f} +- {error:.3f} for {right:g}, z = {z:.1f}"))
     return checks
 
 
 def _within(z: float) -> Verdict:
-    return "holds" if abs(z) <= MOST_Z else "fails"
+    return Verdict.HOLDS if abs(z) <= MOST_Z else Verdict.FAILS

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import beta
 
 from deepbf import _checks
-from deepbf.evaluation.bootstrap import rounding_of
+from deepbf.evaluation.bootstrap import FLOAT32_ROUNDING, FLOAT64_ROUNDING, rounding_of
 from deepbf.evaluation.log_bf_arrays import check_log_bfs
 
 LEVEL = 0.95
@@ -54,7 +54,7 @@ def surprise(log_bf: ArrayLike, reference: Sequence[ArrayLike], *, rounding: boo
                 f"reference at data of the {name} model has {np.isnan(values).sum()} nan of {len(values)}; "
                 "leave them out, or count them as you would count an observed one."
             )
-    slack = rounding_of(observed) if rounding else 0.0
+    slack = rounding_of(observed, FLOAT32_ROUNDING if rounding else FLOAT64_ROUNDING)
     counts = np.stack(
         [count_at_most(observed + slack, references[0]), count_at_most(slack - observed, -references[1])], axis=-1
     )
