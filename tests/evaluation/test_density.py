@@ -63,7 +63,7 @@ def test_divergence_has_no_bound_that_hides_how_far_a_sample_is() -> None:
 def test_divergence_is_finite_for_all_finite_samples(scale: float) -> None:
     rng = np.random.default_rng(6)
     samples = [np.zeros(40), rng.normal(size=40), np.r_[np.full(39, -1.0), 1e3], rng.standard_cauchy(40) ** 3]
-    weights = np.concatenate([np.ones((1, 40)), rng.multinomial(40, np.full(40, 1 / 40), 50)])
+    weights = np.concatenate([np.ones((1, 40)), rng.multinomial(40, np.full(40, 1 / 40), 50).astype(float)])
     for exact in samples:
         for estimated in samples:
             found = Divergence(scale * exact, scale * estimated)(weights)

@@ -124,10 +124,11 @@ class SquaredSurpriseError:
     P(BF < b) to P(BF <= b). An estimator that is off by however little, but not by the same amount at each data set of
     the atom, tells these data sets apart, in an order that means nothing, and their estimated tail areas are spread
     over the whole jump. That is not an error in the Bayes factor: at two observations of Data 1 (i), noise of 0.001 in
-    log BF would cost as much as noise of 0.1. So each estimated tail area is compared with all that the exact Bayes
-    factors allow if ties are broken in any order, from P(BF < b) plus the data set's own share to P(BF <= b) (the
-    values of a fuzzy p-value; Geyer and Meeden, 2005), and the error is its distance from these. Where no two exact
-    Bayes factors are equal it is the plain difference. Mid-p values on both sides would leave a quarter of the cost.
+    log BF would cost 0.011, two thirds of what noise of 0.1 costs. So each estimated tail area is compared with all
+    that the exact Bayes factors allow if ties are broken in any order, from P(BF < b) plus the data set's own share to
+    P(BF <= b) (the values of a fuzzy p-value; Geyer and Meeden, 2005), and the error is its distance from these: noise
+    of 0.001 then costs nothing. Where no two exact Bayes factors are equal it is the plain difference. Mid-p values on
+    both sides would leave a quarter of the cost.
 
     Ties among the estimated Bayes factors are not so excused: an estimator that ties what differs is wrong there.
     """

@@ -74,7 +74,10 @@ def draw_weights(num_datasets: tuple[int, int], num_replicates: int, seed: int) 
 
 
 def mean_of(values: NDArray[np.float64]) -> ModelStatistic:
-    """Return the statistic that averages one number per data set; it is infinite where a counted one is infinite."""
+    """Return the mean of one number per data set as a statistic.
+
+    It is infinite in those replicates in which a data set with an infinite number counts, and finite in the others.
+    """
     infinite = np.isinf(values)
     finite = np.where(infinite, 0.0, values)
 
@@ -99,7 +102,10 @@ def by_model(first: ModelStatistic, second: ModelStatistic, prior_probs: NDArray
 
 
 def rounding_of(log_bf: NDArray[np.float64], relative: float = FLOAT32_ROUNDING) -> NDArray[np.float64]:
-    """Return how far log Bayes factors may lie apart for no other reason than rounding: relative x max(1, size)."""
+    """Return how far log Bayes factors may lie apart for no other reason than rounding: relative x max(1, size).
+
+    The shape is that of the log Bayes factors. For infinite ones, which are equal or not, it is `relative` itself.
+    """
     return relative * np.maximum(1.0, np.where(np.isfinite(log_bf), np.abs(log_bf), 1.0))
 
 
@@ -171,8 +177,9 @@ class Ranking:
 def rank_correlation(x: NDArray[np.float64], y: NDArray[np.float64]) -> ModelStatistic:
     """Return Spearman's rho of two arrays as a statistic; nan where one of the two is constant.
 
-    It is the correlation of mid-ranks: tied values share the mean of their ranks. Under weights it is that of the data
-    sets so repeated.
+    It is the correlation of mid-ranks: tied values share the mean of their ranks, so pass values whose ties are ties
+    (`merge_rounding`). Under weights it is that of the data sets so repeated. Where one side has ties that the other
+    does not have, it stays below 1: an estimator that tells equal Bayes factors apart has another order.
     """
 
     def statistic(weights: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -21,7 +21,10 @@ NUM_CATEGORIES = 10
 
 
 class DecisionRates(NamedTuple):
-    """Shares of data sets of a model that are decided rightly, wrongly or not, shape (models, thresholds, 3)."""
+    """Shares of the data sets of each model that are decided rightly, wrongly or not, shape (models, thresholds, 3).
+
+    `low` and `high` are the ends of the 95% interval of Clopper and Pearson.
+    """
 
     rate: NDArray[np.float64]
     low: NDArray[np.float64]
@@ -47,12 +50,18 @@ def decision_rates(log_bf: ByModel, thresholds: tuple[float, ...] = CONVENTIONAL
 
 
 def category_counts(log_bf: ByModel) -> NDArray[np.int64]:
-    """Return how many data sets of each model fall into each of Jeffreys' ten categories, shape (2, 10)."""
+    """Return how many data sets of each model fall into each of Jeffreys' ten categories, shape (2, 10).
+
+    The categories go from decisive for the second model to decisive for the first, as in `_jeffreys.category_names`.
+    """
     return np.stack([np.bincount(jeffreys_category(part), minlength=NUM_CATEGORIES) for part in log_bf])
 
 
 def category_confusion(estimated: ByModel, exact: ByModel) -> NDArray[np.int64]:
-    """Return counts of data sets by model, exact category and estimated category, shape (2, 10, 10)."""
+    """Return counts of data sets by model, exact category and estimated category, shape (2, 10, 10).
+
+    What is not on the diagonal of the last two axes is called by another word than it deserves.
+    """
     table = np.zeros((2, NUM_CATEGORIES, NUM_CATEGORIES), dtype=np.int64)
     for model in range(2):
         np.add.at(table[model], (jeffreys_category(exact[model]), jeffreys_category(estimated[model])), 1)
@@ -67,7 +76,11 @@ class RocCurve(NamedTuple):
 
 
 def roc_curve(log_bf: ByModel) -> RocCurve:
-    """Return the ROC curve of the decision for the first model where log BF exceeds a threshold."""
+    """Return the ROC curve of the decision for the first model where log BF exceeds a threshold.
+
+    Thresholds run from high to low; points on a straight line between their neighbours are left out. Pass values whose
+    ties are ties (`bootstrap.merge_rounding`), for a tie is one step of the curve.
+    """
     labels = np.repeat([1, 0], [len(part) for part in log_bf])
     # Ranks stand in for log Bayes factors, for infinite ones have ranks too.
     false_positive_rate, true_positive_rate, _ = sklearn_roc_curve(labels, rankdata(np.concatenate(log_bf)))
@@ -75,7 +88,10 @@ def roc_curve(log_bf: ByModel) -> RocCurve:
 
 
 def area_under_roc(log_bf: ByModel) -> Statistic:
-    """Return the statistic P(BF at data of the first model > BF at data of the second), ties counting half."""
+    """Return the area under the ROC curve as a statistic of one number.
+
+    It is P(BF at data of the first model > BF at data of the second), where ties count half.
+    """
     ranking = Ranking(log_bf[1])
 
     def statistic(weights: Weights) -> NDArray[np.float64]:

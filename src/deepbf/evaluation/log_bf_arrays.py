@@ -110,7 +110,10 @@ def check_exact(exact: Sequence[ArrayLike], estimates: Mapping[str, ByModel], na
 
 
 def answered_by(*estimates: ByModel) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return at which data sets of each model all of the estimators give an answer; nan says that one does not."""
+    """Return two masks, for each model: True at the data sets that all of the estimators answer.
+
+    An estimator says by nan that it has no answer; an infinite log Bayes factor is an answer.
+    """
     first, second = (
         np.logical_and.reduce([~np.isnan(part) for part in parts]) for parts in zip(*estimates, strict=True)
     )
@@ -118,12 +121,18 @@ def answered_by(*estimates: ByModel) -> tuple[NDArray[np.bool_], NDArray[np.bool
 
 
 def posterior_log_odds(log_bf: ByModel, prior_probs: NDArray[np.float64]) -> ByModel:
-    """Return the log posterior odds of the first model over the second: log BF plus the log prior odds."""
+    """Return the log posterior odds of the first model over the second: log BF plus the log prior odds.
+
+    They are at the same data sets as the log Bayes factors. Infinite ones stay infinite.
+    """
     log_prior_odds = float(np.log(prior_probs[0]) - np.log(prior_probs[1]))
     return log_bf[0] + log_prior_odds, log_bf[1] + log_prior_odds
 
 
 def log_losses(log_odds: ByModel) -> ByModel:
-    """Return the negative log posterior probability of the model that each data set came from, from log odds."""
+    """Return the negative log posterior probability of the model that each data set came from, from log odds.
+
+    Their mean is the cross-entropy that a classifier of the two models is trained to reduce.
+    """
     # log(1 + exp(-x)) is 0 at +inf and inf at -inf: no probability is formed that could round to 0.
     return np.logaddexp(0.0, -log_odds[0]), np.logaddexp(0.0, log_odds[1])

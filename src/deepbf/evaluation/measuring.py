@@ -303,5 +303,8 @@ def _side_by_side(
 
 
 def as_attribute(number: int) -> int | str:
-    """Return a whole number as the attributes of a netCDF file can hold it: as text if it needs more than 31 bits."""
+    """Return a whole number as the attributes of a netCDF file can hold it.
+
+    Attributes are 32-bit integers in version 3 of netCDF, so a larger number, such as a long seed, becomes text.
+    """
     return number if abs(number) < 2**31 else str(number)

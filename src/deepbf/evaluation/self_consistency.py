@@ -34,7 +34,7 @@ MOST_TAIL_INDEX = 0.7
 FEWEST_FOR_A_MEAN_BF = 100
 # Where the bounded identity is cut off: high enough to see most of what decides, low enough for a small variance.
 LOG_BOUND = float(np.log(10))
-# In standard errors. Some eight checks an estimator: a right one fails one of them in about fifty evaluations.
+# In standard errors. With some eight checks per estimator, a right one fails one of them in about fifty evaluations.
 MOST_Z = 3.0
 # What corresponds to MOST_Z on both sides.
 LEAST_P_VALUE = 0.0027
@@ -341,7 +341,11 @@ class Check(NamedTuple):
 
 
 def run_checks(results: xr.Dataset) -> list[Check]:
-    """Return the checks of one estimator, from its part of the results."""
+    """Return the checks of one estimator, from its part of the results of `measure`.
+
+    With fewer than 30 data sets of either model, one check stands for all and says that they are unusable. That all log
+    Bayes factors are finite is listed only if it fails.
+    """
     estimator = str(results["estimator"].values)
     infinite, missing = (int(results[name].sum()) for name in ("num_infinite", "num_missing"))
     total = results.sizes["dataset"]

@@ -39,6 +39,8 @@ def surprise(log_bf: ArrayLike, reference: Sequence[ArrayLike], *, rounding: boo
         Log Bayes factors of the same estimator at data simulated from the first model, and from the second.
     rounding
         Whether values that differ no more than float32 arithmetic rounds count as equal, as those of a network should.
+        Values that differ no more than float64 arithmetic rounds, 1e-9 of their size, always do. Discrete data give
+        the same Bayes factor again and again, and ties are then most of a tail area: all of them belong to it.
 
     Examples
     --------
@@ -56,7 +58,7 @@ def surprise(log_bf: ArrayLike, reference: Sequence[ArrayLike], *, rounding: boo
             )
     slack = rounding_of(observed, FLOAT32_ROUNDING if rounding else FLOAT64_ROUNDING)
     counts = np.stack(
-        [count_at_most(observed + slack, references[0]), count_at_most(slack - observed, -references[1])], axis=-1
+        [_count_at_most(observed + slack, references[0]), _count_at_most(slack - observed, -references[1])], axis=-1
     )
     totals = np.array([len(values) for values in references])
     low, high = binomial_interval(counts, totals)
@@ -64,7 +66,7 @@ def surprise(log_bf: ArrayLike, reference: Sequence[ArrayLike], *, rounding: boo
     return Surprise(*(np.where(missing, np.nan, values) for values in (counts / totals, low, high)))
 
 
-def count_at_most(observed: NDArray[np.float64], reference: NDArray[np.float64]) -> NDArray[np.intp]:
+def _count_at_most(observed: NDArray[np.float64], reference: NDArray[np.float64]) -> NDArray[np.intp]:
     """Return how many reference values are at or below each observed one."""
     return np.searchsorted(np.sort(reference), observed, "right")
 
@@ -72,7 +74,11 @@ def count_at_most(observed: NDArray[np.float64], reference: NDArray[np.float64])
 def binomial_interval(
     successes: NDArray[np.integer], trials: NDArray[np.integer]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the 95% interval of a probability, by Clopper and Pearson: never too narrow, also for no success."""
+    """Return the ends of the 95% interval of a probability, by Clopper and Pearson.
+
+    It covers the probability at least 95% of the time, also for no success or nothing but successes; the price is that
+    it is somewhat wide. The shapes of both ends are that of the successes.
+    """
     tail = (1 - LEVEL) / 2
     with np.errstate(invalid="ignore"):
         low = np.where(successes > 0, beta.ppf(tail, successes, trials - successes + 1), 0.0)
