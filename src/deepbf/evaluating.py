@@ -13,8 +13,7 @@ from rich.progress import Progress
 from deepbf import _checks
 from deepbf._mixed import MixedForm, describe, shapes_of
 from deepbf.evaluation import Evaluation, measure
-from deepbf.evaluation.arguments import check_names
-from deepbf.evaluation.labels import EXACT
+from deepbf.evaluation.log_bf_arrays import EXACT, check_names
 from deepbf.evaluation.measuring import as_attribute
 from deepbf.models import Model, ModelSet
 from deepbf.models.model import masked_where_absent
@@ -57,13 +56,13 @@ def evaluate(
     observed
         One observed data set, for its surprise.
     num_obs
-        Observations a data set, passed on to simulators that take it.
+        The number of observations per data set, passed on to simulators that take it.
     num_datasets
-        Data sets simulated from each model; 1,500 as in the paper's Section 5.
+        The number of data sets simulated from each model; 1,500 as in the paper's Section 5.
     prior_probs
         Prior probabilities of the models; equal by default.
     num_replicates
-        Bootstrap replicates behind every error.
+        The number of bootstrap replicates behind every error.
     executor
         Any `concurrent.futures.Executor` to simulate on; one background thread by default.
     seed
@@ -78,11 +77,11 @@ def evaluate(
     >>> models, exact = counts_example(num_obs=8).models, counts_example(num_obs=8).exact_log_bf
     >>> found = deepbf.evaluate(models, {"half": lambda data: 0.5 * exact(data)}, exact=exact, num_datasets=200,
     ...                         progress=False)
-    >>> found.estimators, round(found.value("spearman"), 4)
+    >>> found.estimators, found.value("spearman")
     (('half',), 1.0)
     """
-    model_set = check_two_models(models, prior_probs)
-    asked = check_estimators(estimators, model_set.names)
+    model_set = _check_two_models(models, prior_probs)
+    asked = _check_estimators(estimators, model_set.names)
     if exact is not None and not callable(exact):
         raise TypeError(f"exact must be a function from data sets to log Bayes factors; received {exact!r}.")
     num_datasets = _checks.check_count("num_datasets", num_datasets, least=2)
@@ -92,11 +91,11 @@ def evaluate(
             model.check_takes_num_obs()
     num_replicates = _checks.check_count("num_replicates", num_replicates, least=2)
     seed = _checks.check_seed("seed", seed)
-    observed_log_bfs = None if observed is None else ask_about_observed(asked, observed, model_set.models[0], num_obs)
+    observed_log_bfs = None if observed is None else _ask_about_observed(asked, observed, model_set.models[0], num_obs)
     with Progress(disable=not progress, transient=True) as bar:
         data = simulate_afresh(model_set.models, num_datasets, num_obs, seed, executor, bar)
-        log_bfs = {name: ask(name, log_bf, data, bar) for name, log_bf in asked.items()}
-        truth = None if exact is None else ask("exact", exact, data, bar)
+        log_bfs = {name: _ask(name, log_bf, data, bar) for name, log_bf in asked.items()}
+        truth = None if exact is None else _ask("exact", exact, data, bar)
         task = bar.add_task("measuring", total=None)
         evaluation = measure(
             log_bfs,
@@ -114,7 +113,7 @@ def evaluate(
     return evaluation
 
 
-def check_two_models(models: Sequence[Model], prior_probs: ArrayLike | None) -> ModelSet:
+def _check_two_models(models: Sequence[Model], prior_probs: ArrayLike | None) -> ModelSet:
     """Return the models with their prior probabilities, if they are two whose names a result can hold."""
     model_set = ModelSet.of(models, prior_probs)
     if len(model_set) != 2:
@@ -126,7 +125,7 @@ def check_two_models(models: Sequence[Model], prior_probs: ArrayLike | None) -> 
     return model_set
 
 
-def directed(name: str, estimator: Any, names: Sequence[str]) -> Any:
+def _directed(name: str, estimator: Any, names: Sequence[str]) -> Any:
     """Return the function to ask: of a trained estimator, the Bayes factor of the first of `names` over the second."""
     log_bf = getattr(estimator, "log_bf", estimator)
     known = getattr(estimator, "names", None)
@@ -140,7 +139,7 @@ def directed(name: str, estimator: Any, names: Sequence[str]) -> Any:
     return lambda data: log_bf(masked_where_absent(data), names[0], names[1])
 
 
-def check_estimators(estimators: Mapping[str, Any], names: Sequence[str]) -> dict[str, LogBf]:
+def _check_estimators(estimators: Mapping[str, Any], names: Sequence[str]) -> dict[str, LogBf]:
     """Return the estimators as functions, by name."""
     if not isinstance(estimators, Mapping) or not estimators:
         raise TypeError(
@@ -149,7 +148,7 @@ def check_estimators(estimators: Mapping[str, Any], names: Sequence[str]) -> dic
         )
     functions = {}
     for name, estimator in estimators.items():
-        log_bf = directed(str(name), estimator, names)
+        log_bf = _directed(str(name), estimator, names)
         if not callable(log_bf):
             raise TypeError(
                 f"estimators[{name!r}] must be a BayesFactor or a function from data sets to log Bayes factors; "
@@ -169,7 +168,10 @@ def simulate_afresh(
     executor: Executor | None,
     bar: Progress,
 ) -> list[Any]:
-    """Return data sets of each model that no fit has seen: arrays, or dicts of them if the models simulate those."""
+    """Return data sets of each model that no fit has seen: arrays, or dicts of them if the models simulate those.
+
+    They depend on the models, the numbers and the seed alone, whatever the executor.
+    """
     fresh_seed = int(np.random.SeedSequence((seed, SEED_OF_EVALUATION)).generate_state(1, np.uint64)[0])
     task = bar.add_task("simulating", total=num_datasets)
     parts: list[list[NDArray[np.generic]]] = []
@@ -197,42 +199,48 @@ def simulate_and_ask(
     seed: int,
     progress: bool,
 ) -> dict[int, tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Return log Bayes factors at fresh data of each model, by number of observations."""
+    """Return log Bayes factors at fresh data of each model, by number of observations: what `design_from` takes.
+
+    For each of `numbers`, `num_datasets` data sets of that many observations are simulated from each model, which no
+    fit has seen, and `log_bf` is asked about them.
+    """
     found = {}
     with Progress(disable=not progress, transient=True) as bar:
         task = bar.add_task("sample sizes", total=len(numbers))
         for number in numbers:
             data = simulate_afresh(models, num_datasets, number, seed, executor, bar)
-            found[number] = ask("deepbf", log_bf, data, bar)
+            found[number] = _ask("deepbf", log_bf, data, bar)
             bar.advance(task)
     return found
 
 
-def ask(
+def _ask(
     name: str, log_bf: LogBf, data: Sequence[Any], bar: Progress
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return an estimator's log Bayes factors at the data of each model, one a data set."""
+    """Return an estimator's log Bayes factors at the data of each model, one number per data set."""
     task = bar.add_task(f"asking {name}", total=len(data))
     answers = []
     for model_data in data:
-        answers.append(answer(name, log_bf, model_data))
+        answers.append(_answer(name, log_bf, model_data))
         bar.advance(task)
     bar.remove_task(task)
     return answers[0], answers[1]
 
 
-def ask_about_observed(
+def _ask_about_observed(
     estimators: Mapping[str, LogBf], observed: Any, model: Model, num_obs: int | None
 ) -> dict[str, float]:
     """Return each estimator's log Bayes factor at the observed data set."""
     example = model.simulate(1, seed=0, num_obs=num_obs).data
     data = (
-        one_array(observed, example, model) if not isinstance(example, Mapping) else one_dict(observed, example, model)
+        _one_array(observed, example, model)
+        if not isinstance(example, Mapping)
+        else _one_dict(observed, example, model)
     )
-    return {name: float(answer(name, log_bf, data)[0]) for name, log_bf in estimators.items()}
+    return {name: float(_answer(name, log_bf, data)[0]) for name, log_bf in estimators.items()}
 
 
-def one_dict(observed: Any, example: Mapping[str, NDArray[Any]], model: Model) -> dict[str, NDArray[Any]]:
+def _one_dict(observed: Any, example: Mapping[str, NDArray[Any]], model: Model) -> dict[str, NDArray[Any]]:
     """Return the arrays of the one observed data set, each with a leading axis."""
     shapes = shapes_of(example)
     received = {str(k): np.shape(v) for k, v in observed.items()} if isinstance(observed, Mapping) else None
@@ -244,7 +252,7 @@ def one_dict(observed: Any, example: Mapping[str, NDArray[Any]], model: Model) -
     return {name: np.asarray(observed[name])[None] for name in shapes}
 
 
-def one_array(observed: Any, example: NDArray[Any], model: Model) -> NDArray[np.generic]:
+def _one_array(observed: Any, example: NDArray[Any], model: Model) -> NDArray[np.generic]:
     """Return the one observed data set with a leading axis."""
     array = _checks.check_numeric_array("observed", observed)
     if len(array) == 1 and array.ndim > 1:
@@ -258,8 +266,8 @@ def one_array(observed: Any, example: NDArray[Any], model: Model) -> NDArray[np.
     return array[None]
 
 
-def answer(name: str, log_bf: LogBf, data: Any) -> NDArray[np.float64]:
-    """Return what an estimator answers, if it is one number a data set."""
+def _answer(name: str, log_bf: LogBf, data: Any) -> NDArray[np.float64]:
+    """Return what an estimator answers, if it is one number per data set."""
     is_mixed = isinstance(data, Mapping)
     described = describe(shapes_of(data)) if is_mixed else data.shape
     num_datasets = len(next(iter(data.values()))) if is_mixed else len(data)
@@ -272,7 +280,7 @@ def answer(name: str, log_bf: LogBf, data: Any) -> NDArray[np.float64]:
     array = _checks.check_numeric_array(f"the answer of estimator {name!r}", answered).astype(np.float64)
     if array.shape != (num_datasets,):
         raise ValueError(
-            f"estimator {name!r} must return one log Bayes factor a data set, shape ({num_datasets},); it returned "
+            f"estimator {name!r} must return one log Bayes factor per data set, shape ({num_datasets},); it returned "
             f"shape {array.shape}. Return natural logs, first model over second."
         )
     return array

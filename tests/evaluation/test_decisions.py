@@ -9,9 +9,16 @@ from sklearn.metrics import roc_auc_score
 from sklearn.metrics import roc_curve as sklearn_roc_curve
 
 from deepbf._jeffreys import category_names, jeffreys_category, strength_on_jeffreys_scale
-from deepbf.evaluation.decisions import CONVENTIONAL_THRESHOLDS, category_confusion, category_counts, decision_rates
-from deepbf.evaluation.log_bfs import ByModel
-from deepbf.evaluation.roc import BalancedThreshold, area_under_roc, roc_curve
+from deepbf.evaluation.decisions import (
+    CONVENTIONAL_THRESHOLDS,
+    BalancedThreshold,
+    area_under_roc,
+    category_confusion,
+    category_counts,
+    decision_rates,
+    roc_curve,
+)
+from deepbf.evaluation.log_bf_arrays import ByModel
 from tests.evaluation.problems import SHIFT, shifted_normals
 
 

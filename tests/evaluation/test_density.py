@@ -46,3 +46,26 @@ def test_values_that_are_all_the_same_have_a_density(value: float) -> None:
     grid = common_grid([same])
     assert np.trapezoid(density(same, grid), grid) == pytest.approx(1, abs=1e-3)
     assert Divergence(same, same)(np.ones((1, 50))) == pytest.approx(0, abs=1e-12)
+
+
+def test_divergence_has_no_bound_that_hides_how_far_a_sample_is() -> None:
+    # From N(0, 1) to N(0, 0.01): log 0.1 + 1 / 0.02 - 1/2 = 47.2, where the estimator shrinks its answers tenfold.
+    values, ones = np.random.default_rng(4).normal(size=1500), np.ones((1, 1500))
+    variance = values.var() / 0.01
+    assert Divergence(values, 0.1 * values)(ones)[0] == pytest.approx(np.log(0.1) + 0.5 * (variance - 1), rel=0.05)
+    # Between normals of the same width a distance d costs d^2 / 2.
+    other = np.random.default_rng(5).normal(size=1500)
+    for shift in (4.0, 9.7, 100.0):
+        assert Divergence(values, other + shift)(ones)[0] == pytest.approx(shift**2 / 2, rel=0.15)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e150])
+def test_divergence_is_finite_for_all_finite_samples(scale: float) -> None:
+    rng = np.random.default_rng(6)
+    samples = [np.zeros(40), rng.normal(size=40), np.r_[np.full(39, -1.0), 1e3], rng.standard_cauchy(40) ** 3]
+    weights = np.concatenate([np.ones((1, 40)), rng.multinomial(40, np.full(40, 1 / 40), 50).astype(float)])
+    for exact in samples:
+        for estimated in samples:
+            found = Divergence(scale * exact, scale * estimated)(weights)
+            assert np.isfinite(found).all()
+            assert (found >= 0).all()

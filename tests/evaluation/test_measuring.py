@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from deepbf.evaluation import Evaluation, measure
+from deepbf.evaluation.self_consistency import Verdict
 from deepbf.evaluation.table import write_number
 from tests.evaluation.problems import shifted_normals, stretched
 
@@ -287,11 +288,11 @@ def test_a_reversed_estimator_fails() -> None:
 
 def test_models_told_apart_too_well_for_a_slope_are_said_to_be() -> None:
     at_first, at_second = np.r_[np.full(49, 20.0), -3.0], np.r_[np.full(49, -20.0), 2.0]
-    found = {check.name: check for check in measure((at_first, at_second), num_replicates=20).checks}
-    nearly = measure((np.r_[np.full(99, 20.0), 0.5], np.r_[np.full(99, -20.0), 1.0]), num_replicates=20)
-    slopes = [found["slope of recalibration"], next(c for c in nearly.checks if c.name == "slope of recalibration")]
-    for check in slopes:
-        assert check.verdict != "holds" or float(check.detail.split("+- ")[1].split()[0]) < 0.5
+    nearly = (np.r_[np.full(99, 20.0), 0.5], np.r_[np.full(99, -20.0), 1.0])
+    for log_bf in ((at_first, at_second), nearly):
+        found = measure(log_bf, num_replicates=20)
+        holds = verdicts(found, "estimate")["slope of recalibration"] == Verdict.HOLDS
+        assert not holds or found.value("slope_error") < 0.5
 
 
 def test_an_estimator_that_answers_only_the_easy_data_sets_is_shown_to() -> None:
@@ -336,3 +337,19 @@ def test_a_loaded_evaluation_becomes_json_and_large_seeds_are_kept(tmp_path: Pat
 def test_several_estimators_need_a_name(both: Evaluation) -> None:
     with pytest.raises(ValueError, match="estimator must be one of right, wrong"):
         both.value("mse")
+
+
+def test_verdicts_are_values_that_print_as_words(both: Evaluation) -> None:
+    found = {check.verdict for check in both.checks}
+    assert found == {Verdict.HOLDS, Verdict.FAILS}
+    assert all(isinstance(check.verdict, Verdict) for check in both.checks)
+    assert [f"{verdict}" for verdict in Verdict] == ["holds", "fails", "unusable"]
+    assert json.loads(json.dumps(both.to_dict()["checks"]))[0]["verdict"] == "holds"
+
+
+def test_the_area_under_the_curve_is_that_of_the_curve_though_rounding_splits_ties() -> None:
+    rng = np.random.default_rng(5)
+    tied = [np.round(part, 1) + rng.normal(0, 1e-8, len(part)) for part in EXACT]
+    found = measure(tied, num_replicates=2)
+    rates = (found.results[f"{kind}_positive_rate"].values[0] for kind in ("true", "false"))
+    assert np.trapezoid(*rates) == pytest.approx(found.value("auc"), abs=1e-12)

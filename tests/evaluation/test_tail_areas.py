@@ -14,6 +14,16 @@ def test_by_hand_with_ties() -> None:
     np.testing.assert_allclose(found.tail_area, [[0.75, 0.5], [0.0, 1.0], [1.0, 0.0]])
 
 
+def test_ties_split_by_the_last_digits_are_ties() -> None:
+    # 0.1 + 0.2 is above 0.3, though only by rounding.
+    found = surprise([0.3, 0.1 + 0.2], ([0.1 + 0.2, 0.3], [0.1 + 0.2, 0.3]))
+    np.testing.assert_array_equal(found.tail_area, np.ones((2, 2)))
+    # What differs by more than that differs, unless the rounding of networks is asked for.
+    apart = 0.3 + 1e-7
+    assert surprise(0.3, ([0.3, apart], [0.3, apart])).tail_area.tolist() == [[0.5, 1.0]]
+    assert surprise(0.3, ([0.3, apart], [0.3, apart]), rounding=True).tail_area.tolist() == [[1.0, 1.0]]
+
+
 def test_small_means_surprising() -> None:
     reference = shifted_normals(2000, seed=1, shift=3.0)
     speaks_against_first, speaks_against_second = surprise([-4.0, 4.0], reference).tail_area

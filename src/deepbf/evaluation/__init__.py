@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from deepbf._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from deepbf.evaluation.accuracy import Difference, paired_differences
     from deepbf.evaluation.design import Design, design_from
+    from deepbf.evaluation.evaluation_result import Evaluation
     from deepbf.evaluation.measuring import measure
-    from deepbf.evaluation.paired import Difference, paired_differences
-    from deepbf.evaluation.result import Evaluation
     from deepbf.evaluation.tail_areas import Surprise, surprise
 
 __all__ = ["Design", "Difference", "Evaluation", "Surprise", "design_from", "measure", "paired_differences", "surprise"]
@@ -18,12 +18,12 @@ __all__ = ["Design", "Difference", "Evaluation", "Surprise", "design_from", "mea
 # Looked up when first used: an answer needs its surprise, and should not wait for xarray and scikit-learn.
 _HOMES = {
     "Design": "design",
-    "Difference": "paired",
-    "Evaluation": "result",
+    "Difference": "accuracy",
+    "Evaluation": "evaluation_result",
     "Surprise": "tail_areas",
     "design_from": "design",
     "measure": "measuring",
-    "paired_differences": "paired",
+    "paired_differences": "accuracy",
     "surprise": "tail_areas",
 }
 

@@ -1,4 +1,4 @@
-"""Decisions at conventional thresholds, and on Jeffreys' scale."""
+"""Decisions: at conventional thresholds, on Jeffreys' scale, and at every threshold (the ROC curve)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
+from sklearn.metrics import roc_curve as sklearn_roc_curve
 
 from deepbf._jeffreys import jeffreys_category
-from deepbf.evaluation.log_bfs import ByModel
+from deepbf.evaluation.bootstrap import Ranking, Statistic, Weights
+from deepbf.evaluation.log_bf_arrays import ByModel
 from deepbf.evaluation.tail_areas import binomial_interval
 
 # Bayes factors at which papers draw their lines; at 1, every data set is decided.
@@ -18,7 +21,10 @@ NUM_CATEGORIES = 10
 
 
 class DecisionRates(NamedTuple):
-    """Shares of data sets of a model that are decided rightly, wrongly or not, shape (models, thresholds, 3)."""
+    """Shares of the data sets of each model that are decided rightly, wrongly or not, shape (models, thresholds, 3).
+
+    `low` and `high` are the ends of the 95% interval of Clopper and Pearson.
+    """
 
     rate: NDArray[np.float64]
     low: NDArray[np.float64]
@@ -44,13 +50,87 @@ def decision_rates(log_bf: ByModel, thresholds: tuple[float, ...] = CONVENTIONAL
 
 
 def category_counts(log_bf: ByModel) -> NDArray[np.int64]:
-    """Return how many data sets of each model fall into each of Jeffreys' ten categories, shape (2, 10)."""
+    """Return how many data sets of each model fall into each of Jeffreys' ten categories, shape (2, 10).
+
+    The categories go from decisive for the second model to decisive for the first, as in `_jeffreys.category_names`.
+    """
     return np.stack([np.bincount(jeffreys_category(part), minlength=NUM_CATEGORIES) for part in log_bf])
 
 
 def category_confusion(estimated: ByModel, exact: ByModel) -> NDArray[np.int64]:
-    """Return counts of data sets by model, exact category and estimated category, shape (2, 10, 10)."""
+    """Return counts of data sets by model, exact category and estimated category, shape (2, 10, 10).
+
+    What is not on the diagonal of the last two axes is called by another word than it deserves.
+    """
     table = np.zeros((2, NUM_CATEGORIES, NUM_CATEGORIES), dtype=np.int64)
     for model in range(2):
         np.add.at(table[model], (jeffreys_category(exact[model]), jeffreys_category(estimated[model])), 1)
     return table
+
+
+class RocCurve(NamedTuple):
+    """Rates of deciding for the first model, at data of the second (false) and of the first (true), by threshold."""
+
+    false_positive_rate: NDArray[np.float64]
+    true_positive_rate: NDArray[np.float64]
+
+
+def roc_curve(log_bf: ByModel) -> RocCurve:
+    """Return the ROC curve of the decision for the first model where log BF exceeds a threshold.
+
+    Thresholds run from high to low; points on a straight line between their neighbours are left out. Pass values whose
+    ties are ties (`bootstrap.merge_rounding`), for a tie is one step of the curve.
+    """
+    labels = np.repeat([1, 0], [len(part) for part in log_bf])
+    # Ranks stand in for log Bayes factors, for infinite ones have ranks too.
+    false_positive_rate, true_positive_rate, _ = sklearn_roc_curve(labels, rankdata(np.concatenate(log_bf)))
+    return RocCurve(false_positive_rate, true_positive_rate)
+
+
+def area_under_roc(log_bf: ByModel) -> Statistic:
+    """Return the area under the ROC curve as a statistic of one number.
+
+    It is P(BF at data of the first model > BF at data of the second), where ties count half.
+    """
+    ranking = Ranking(log_bf[1])
+
+    def statistic(weights: Weights) -> NDArray[np.float64]:
+        share_beaten = ranking.share_mid(weights[1], log_bf[0])
+        return ((weights[0] * share_beaten).sum(axis=1) / weights[0].sum(axis=1))[:, None]
+
+    return statistic
+
+
+class BalancedThreshold:
+    """The threshold c with P(BF <= c | M1) = P(BF >= c | M2) (Garcia-Donato and Chen, 2005), under any weights.
+
+    Called, it gives the log threshold and the mean of the two error rates there, which with finitely many data sets
+    differ by a step.
+    """
+
+    def __init__(self, log_bf: ByModel) -> None:
+        self._rankings = tuple(Ranking(part) for part in log_bf)
+        values = np.unique(np.concatenate(log_bf))
+        self._below, self._above = self._neighbours(values)
+
+    @staticmethod
+    def _neighbours(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the values on either side of each cut between them; the outermost cuts have one neighbour."""
+        return np.concatenate([[-np.inf], values]), np.concatenate([values, [np.inf]])
+
+    def __call__(self, weights: Weights) -> NDArray[np.float64]:
+        """Return log threshold and error rate, shape (replicates, 2)."""
+        # No value lies on a cut, so "at most the lower neighbour" and "at least the upper" share out all data sets.
+        missed = self._rankings[0].share_at_most(weights[0], self._below)
+        false = 1 - self._rankings[1].share_at_most(weights[1], self._below)
+        excess = missed - false
+        # The excess grows from -1 to 1 along the cuts: the equal ones are those between "below 0" and "above 0".
+        nearest = np.abs(excess).min(axis=1, keepdims=True)
+        balanced = np.abs(excess) <= nearest + 1e-12
+        rows = np.arange(len(excess))
+        first, last = balanced.argmax(axis=1), balanced.shape[1] - 1 - balanced[:, ::-1].argmax(axis=1)
+        finite = np.concatenate([self._below, self._above])
+        finite = finite[np.isfinite(finite)]
+        low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 0.0)
+        threshold = 0.5 * (np.clip(self._below[first], low, high) + np.clip(self._above[last], low, high))
+        return np.stack([threshold, 0.5 * (missed[rows, first] + false[rows, first])], axis=-1)

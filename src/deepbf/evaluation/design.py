@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from deepbf import _checks
 from deepbf._files import write_whole
-from deepbf.evaluation.arguments import check_log_bfs, check_names
 from deepbf.evaluation.decisions import DECISIONS, decision_rates
+from deepbf.evaluation.log_bf_arrays import check_log_bfs, check_names
 
 
 @dataclass(frozen=True)

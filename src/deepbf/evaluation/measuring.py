@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,35 +12,39 @@ from numpy.typing import ArrayLike, NDArray
 from deepbf import _checks
 from deepbf._jeffreys import category_names
 from deepbf._version import __version__
-from deepbf.evaluation.accuracy import METRICS, accuracy_statistics
-from deepbf.evaluation.arguments import (
-    check_estimates,
-    check_exact,
-    check_names,
-    check_observed_log_bfs,
-    check_same_data,
-    without_missing,
-)
-from deepbf.evaluation.bootstrap import Statistic, by_model, mean_of, with_errors
-from deepbf.evaluation.calibration import calibration_error, recalibration, reliability_curve
+from deepbf.evaluation.accuracy import DEFAULT_CLIP, METRICS, accuracy_statistics
+from deepbf.evaluation.bootstrap import Statistic, by_model, mean_of, merge_rounding, with_errors
 from deepbf.evaluation.decisions import (
     CONVENTIONAL_THRESHOLDS,
     DECISIONS,
+    BalancedThreshold,
+    area_under_roc,
     category_confusion,
     category_counts,
     decision_rates,
+    roc_curve,
 )
 from deepbf.evaluation.density import common_grid, density
-from deepbf.evaluation.identities import mean_bf_identity
-from deepbf.evaluation.labels import EXACT, WEIGHTED
-from deepbf.evaluation.log_bfs import ByModel, log_losses, merge_rounding, shift
-from deepbf.evaluation.prior_recovery import estimated_prior
-from deepbf.evaluation.result import Evaluation
-from deepbf.evaluation.roc import BalancedThreshold, area_under_roc, roc_curve
+from deepbf.evaluation.evaluation_result import Evaluation
+from deepbf.evaluation.log_bf_arrays import (
+    EXACT,
+    WEIGHTED,
+    ByModel,
+    answered_by,
+    check_estimates,
+    check_exact,
+    check_names,
+    log_losses,
+    posterior_log_odds,
+)
+from deepbf.evaluation.self_consistency import (
+    calibration_error,
+    estimated_prior,
+    mean_bf_identity,
+    recalibration,
+    reliability_curve,
+)
 from deepbf.evaluation.tail_areas import surprise
-
-# Beyond a Bayes factor of a million to one, no decision depends on the number (the range of the paper's figures).
-DEFAULT_CLIP = float(np.log(1e6))
 
 # Fewer would leave no p-value small enough to fail by.
 FEWEST_REDRAWN = 1000
@@ -88,13 +92,13 @@ def measure(
         Their prior probabilities, equal by default: the weights of averages over models, and the prior odds of
         decisions and posterior probabilities.
     observed
-        The estimated log Bayes factor of observed data, or one an estimator by name, for its surprise.
+        The estimated log Bayes factor of observed data, or a dict of them by estimator, for its surprise.
     clip
         Where to clip log Bayes factors for the clipped MSE and the densities; a million to one by default.
     num_replicates
-        Bootstrap replicates behind every error.
+        The number of bootstrap replicates behind every error.
     seed
-        Of the bootstrap.
+        The seed of the bootstrap; the same seed gives the same errors.
 
     Examples
     --------
@@ -113,26 +117,31 @@ def measure(
     seed = _checks.check_seed("seed", seed)
     estimates = check_estimates(log_bf, names)
     truth = None if exact is None else check_exact(exact, estimates, names)
-    check_same_data(estimates, names)
-    observed_by_name = check_observed_log_bfs(observed, tuple(estimates))
+    observed_by_name = _check_observed(observed, tuple(estimates))
     if truth is not None:
         estimates = {**estimates, EXACT: truth}
-    answered = {name: without_missing(name, values, truth, names) for name, values in estimates.items()}
+    answered = {name: _answered(name, values, truth, names) for name, values in estimates.items()}
     grid = common_grid([np.clip(part, -clip, clip) for values, _ in answered.values() for part in values])
     measured = []
     for name, (values, exact_values) in answered.items():
         # The exact one measured against itself would tell nothing, and take as long as the others.
         judge = None if name == EXACT else exact_values
-        variables = measured_with_errors(values, judge, prior, clip, num_replicates, seed)
-        variables |= perfect_accuracy() if name == EXACT else {}
-        variables |= measured_without_truth(values, prior, num_replicates, seed)
-        variables |= decided(values, exact_values)
+        variables = _with_bootstrap_errors(values, judge, prior, clip, num_replicates, seed)
+        if name == EXACT:
+            for metric in METRICS:
+                variables[metric] = (("group",), [PERFECT.get(metric, 0.0)] * 3)
+                variables[f"{metric}_error"] = (("group",), [0.0] * 3)
+        variables |= _without_truth(values, prior, num_replicates, seed)
+        variables |= _decided(values, exact_values)
         variables["density"] = (("model", "grid"), [density(np.clip(part, -clip, clip), grid) for part in values])
         if name in observed_by_name:
-            variables |= measured_surprise(observed_by_name[name], values)
+            found = surprise(observed_by_name[name], values, rounding=True)
+            variables["observed_log_bf"] = ((), observed_by_name[name])
+            for suffix, numbers in zip(("", "_low", "_high"), found, strict=True):
+                variables[f"surprise{suffix}"] = (("model",), numbers[0])
         measured.append(variables)
-    results = labelled(measured, tuple(estimates), names, grid)
-    add_raw(results, estimates, prior, names)
+    results = _side_by_side(measured, estimates, names, grid)
+    results["prior_prob"] = (("model",), prior)
     results.attrs = {
         "first": names[0],
         "second": names[1],
@@ -145,7 +154,38 @@ def measure(
     return Evaluation(results)
 
 
-def measured_with_errors(
+def _check_observed(observed: Mapping[str, float] | float | None, estimators: Sequence[str]) -> dict[str, float]:
+    """Return the observed log Bayes factor of each estimator that has one."""
+    if observed is None:
+        return {}
+    if not isinstance(observed, Mapping):
+        if len(estimators) > 1:
+            raise ValueError(
+                f"observed must be a dict by estimator where there are several ({', '.join(estimators)}); "
+                f"received {observed!r}."
+            )
+        observed = {estimators[0]: observed}
+    for name in observed:
+        _checks.check_choice("the estimator of observed", name, estimators)
+    return {name: float(value) for name, value in observed.items()}
+
+
+def _answered(
+    name: str, values: ByModel, exact: ByModel | None, names: tuple[str, str]
+) -> tuple[ByModel, ByModel | None]:
+    """Return the estimated and exact log Bayes factors where the estimator gives one."""
+    known = answered_by(values)
+    for model, kept in zip(names, known, strict=True):
+        if kept.sum() < 2:
+            raise ValueError(
+                f"log_bf of {name!r} is nan at {len(kept) - kept.sum()} of {len(kept)} data sets of {model}; nothing "
+                "is left to measure. Use another estimator, or other settings of it."
+            )
+    kept_values = values[0][known[0]], values[1][known[1]]
+    return kept_values, None if exact is None else (exact[0][known[0]], exact[1][known[1]])
+
+
+def _with_bootstrap_errors(
     log_bf: ByModel,
     exact: ByModel | None,
     prior: NDArray[np.float64],
@@ -154,7 +194,7 @@ def measured_with_errors(
     seed: int,
 ) -> Variables:
     """Return everything that comes with a bootstrap error."""
-    losses = log_losses(shift(log_bf, _log_odds(prior)))
+    losses = log_losses(posterior_log_odds(log_bf, prior))
     statistics: dict[str, Statistic] = {
         "loss": by_model(mean_of(losses[0]), mean_of(losses[1]), prior),
         "auc": area_under_roc(merge_rounding(log_bf)),
@@ -177,15 +217,9 @@ def measured_with_errors(
     return variables
 
 
-def perfect_accuracy() -> Variables:
-    """Return the metrics against the truth that the truth itself has."""
-    variables: Variables = {metric: (("group",), [PERFECT.get(metric, 0.0)] * 3) for metric in METRICS}
-    return variables | {f"{metric}_error": (("group",), [0.0] * 3) for metric in METRICS}
-
-
-def measured_without_truth(log_bf: ByModel, prior: NDArray[np.float64], num_replicates: int, seed: int) -> Variables:
+def _without_truth(log_bf: ByModel, prior: NDArray[np.float64], num_replicates: int, seed: int) -> Variables:
     """Return the checks that need no exact Bayes factor."""
-    recovered = estimated_prior(shift(log_bf, _log_odds(prior)), prior)
+    recovered = estimated_prior(posterior_log_odds(log_bf, prior), prior)
     # At data of the first model the Bayes factor over it is the inverse.
     identities = (mean_bf_identity(-log_bf[0], -log_bf[1]), mean_bf_identity(log_bf[1], log_bf[0]))
     curve = reliability_curve(log_bf, prior)
@@ -210,9 +244,9 @@ def measured_without_truth(log_bf: ByModel, prior: NDArray[np.float64], num_repl
     return variables | {name: ((), value) for name, value in line._asdict().items()}
 
 
-def decided(log_bf: ByModel, exact: ByModel | None) -> Variables:
+def _decided(log_bf: ByModel, exact: ByModel | None) -> Variables:
     """Return ROC curve, rates at conventional thresholds and Jeffreys' categories."""
-    curve = roc_curve(log_bf)
+    curve = roc_curve(merge_rounding(log_bf))
     rates = decision_rates(log_bf)
     dims = ("model", "threshold", "decision")
     variables: Variables = {
@@ -228,21 +262,10 @@ def decided(log_bf: ByModel, exact: ByModel | None) -> Variables:
     return variables
 
 
-def measured_surprise(observed: float, log_bf: ByModel) -> Variables:
-    """Return the observed log Bayes factor and its tail area under each model."""
-    found = surprise(observed, log_bf, rounding=True)
-    return {
-        "observed_log_bf": ((), observed),
-        "surprise": (("model",), found.tail_area[0]),
-        "surprise_low": (("model",), found.low[0]),
-        "surprise_high": (("model",), found.high[0]),
-    }
-
-
-def labelled(
-    measured: Sequence[Variables], estimators: Sequence[str], names: Sequence[str], grid: NDArray[np.float64]
+def _side_by_side(
+    measured: Sequence[Variables], estimates: Mapping[str, ByModel], names: Sequence[str], grid: NDArray[np.float64]
 ) -> xr.Dataset:
-    """Return the estimators' variables side by side, each dimension with its labels."""
+    """Return the estimators' variables and log Bayes factors side by side, each dimension with its labels."""
     num_points = max(len(one["false_positive_rate"][1]) for one in measured)
     for one in measured:
         for rate in ("false_positive_rate", "true_positive_rate"):
@@ -257,10 +280,10 @@ def labelled(
         unknown = np.full(np.shape(example), np.nan)
         values = np.stack([np.asarray(one.get(name, (dims, unknown))[1]) for one in measured])
         variables[name] = (("estimator", *dims), values, {"long_name": LONG_NAMES[name]} if name in LONG_NAMES else {})
-    return xr.Dataset(
+    results = xr.Dataset(
         variables,
         coords={
-            "estimator": list(estimators),
+            "estimator": list(estimates),
             "model": list(names),
             "group": [*names, WEIGHTED],
             "grid": grid,
@@ -270,28 +293,18 @@ def labelled(
             "exact_category": categories,
         },
     )
-
-
-def as_attribute(number: int) -> int | str:
-    """Return a whole number as netCDF can hold it, in words if it is too large."""
-    return number if abs(number) < 2**31 else str(number)
-
-
-def add_raw(
-    results: xr.Dataset, estimates: Mapping[str, ByModel], prior: NDArray[np.float64], names: Sequence[str]
-) -> None:
-    """Add the log Bayes factors themselves, where they came from, and how many are infinite or missing."""
     results["log_bf"] = (("estimator", "dataset"), np.stack([np.concatenate(values) for values in estimates.values()]))
     sizes = [len(part) for part in next(iter(estimates.values()))]
     results.coords["source"] = ("dataset", np.repeat(np.array(names, dtype=object), sizes))
-    results["prior_prob"] = (("model",), prior)
-
-    def counted(test: Callable[[NDArray[np.float64]], NDArray[np.bool_]]) -> list[list[int]]:
-        return [[int(test(part).sum()) for part in values] for values in estimates.values()]
-
-    results["num_infinite"] = (("estimator", "model"), counted(np.isinf))
-    results["num_missing"] = (("estimator", "model"), counted(np.isnan))
+    for name, test in (("num_infinite", np.isinf), ("num_missing", np.isnan)):
+        counts = [[int(test(part).sum()) for part in values] for values in estimates.values()]
+        results[name] = (("estimator", "model"), counts)
+    return results
 
 
-def _log_odds(prior: NDArray[np.float64]) -> float:
-    return float(np.log(prior[0]) - np.log(prior[1]))
+def as_attribute(number: int) -> int | str:
+    """Return a whole number as the attributes of a netCDF file can hold it.
+
+    Attributes are 32-bit integers in version 3 of netCDF, so a larger number, such as a long seed, becomes text.
+    """
+    return number if abs(number) < 2**31 else str(number)

@@ -9,15 +9,19 @@ import numpy as np
 import xarray as xr
 
 from deepbf.evaluation.accuracy import METRICS
-from deepbf.evaluation.checks import Check
-from deepbf.evaluation.labels import EXACT, WEIGHTED
+from deepbf.evaluation.log_bf_arrays import EXACT, WEIGHTED
+from deepbf.evaluation.self_consistency import Check
 
 LABEL_WIDTH = 27
 NARROWEST_COLUMN = 20
 
 
 def written_evaluation(results: xr.Dataset, checks: Sequence[Check]) -> str:
-    """Return the tables and the checks, as lines of text."""
+    """Return an evaluation as text: its tables, then its checks.
+
+    What has a bootstrap error is printed with it. Tables that need the exact log Bayes factors, or an observed data
+    set, are left out where there are none.
+    """
     first, second = results.attrs["first"], results.attrs["second"]
     estimators = [str(name) for name in results["estimator"].values]
     shown = [name for name in estimators if name != EXACT]
@@ -34,7 +38,13 @@ def written_evaluation(results: xr.Dataset, checks: Sequence[Check]) -> str:
         lines += ["", *_category_table(results, estimator)]
     if "surprise" in results:
         lines += ["", *_surprise_table(results, shown)]
-    lines += ["", "Checks", *_written_checks(checks, several=len(shown) > 1)]
+    name_width = max(len(check.name) for check in checks)
+    estimator_width = max(len(check.estimator) for check in checks) + 2
+    lines += ["", "Checks"]
+    for check in checks:
+        # A single estimator needs no name.
+        whose = f"{check.estimator:<{estimator_width}}" if len(shown) > 1 else ""
+        lines.append(f"  {whose}{check.name:<{name_width}}  {check.verdict:<8}  {check.detail}")
     return "\n".join(lines)
 
 
@@ -65,7 +75,16 @@ def aligned_table(
     narrowest: int = NARROWEST_COLUMN,
     label_width: int = LABEL_WIDTH,
 ) -> list[str]:
-    """Return the lines of a table: a title over the labels, columns flush right."""
+    """Return the lines of a table: a title over the labels of the rows, and columns flush right.
+
+    Each row is a label and one cell of text per column. Columns are as wide as their widest cell, and at least
+    `narrowest`.
+
+    Examples
+    --------
+    >>> aligned_table("Metric", ["A"], [("loss", ["0.5"])], narrowest=5, label_width=8)
+    ['Metric        A', '  loss      0.5']
+    """
     widths = [max(narrowest, len(column), *(len(cells[k]) for _, cells in rows)) for k, column in enumerate(columns)]
     label_width = max(label_width, len(title), *(len(label) + 2 for label, _ in rows))
     lines = [
@@ -79,7 +98,11 @@ def aligned_table(
 
 
 def _accuracy_table(results: xr.Dataset, shown: Sequence[str]) -> list[str]:
-    """One estimator: a column a model and one for both. Several: a column each, over both models, then under each."""
+    """Return the metrics against the truth.
+
+    Of one estimator there is a column for each model and one for both; of several, each has its column, in one table
+    over both models and in one under each.
+    """
     groups = [str(name) for name in results["group"].values]
     if len(shown) == 1:
         cells_of = [(shown[0], group) for group in groups]
@@ -173,13 +196,3 @@ def _surprise_table(results: xr.Dataset, shown: Sequence[str]) -> list[str]:
             cells.append(f"{value:.4f} ({low:.4f} to {high:.4f})")
         rows.append((f"{tail} under {name}", cells))
     return aligned_table("Surprise, 95% intervals", shown, rows)
-
-
-def _written_checks(checks: Sequence[Check], *, several: bool) -> list[str]:
-    label_width = max(len(check.name) for check in checks)
-    estimator_width = max(len(check.estimator) for check in checks)
-    return [
-        f"  {check.estimator + '  ':<{estimator_width + 2 if several else 0}.{estimator_width + 2 if several else 0}}"
-        f"{check.name:<{label_width}}  {check.verdict:<8}  {check.detail}"
-        for check in checks
-    ]

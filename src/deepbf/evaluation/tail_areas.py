@@ -7,16 +7,15 @@ reports these.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import beta
 
 from deepbf import _checks
-from deepbf.evaluation.arguments import check_log_bfs
-from deepbf.evaluation.log_bfs import rounding_of
-from deepbf.evaluation.ranking import Ranking
+from deepbf.evaluation.bootstrap import FLOAT32_ROUNDING, FLOAT64_ROUNDING, rounding_of
+from deepbf.evaluation.log_bf_arrays import check_log_bfs
 
 LEVEL = 0.95
 
@@ -40,6 +39,8 @@ def surprise(log_bf: ArrayLike, reference: Sequence[ArrayLike], *, rounding: boo
         Log Bayes factors of the same estimator at data simulated from the first model, and from the second.
     rounding
         Whether values that differ no more than float32 arithmetic rounds count as equal, as those of a network should.
+        Values that differ no more than float64 arithmetic rounds, 1e-9 of their size, always do. Discrete data give
+        the same Bayes factor again and again, and ties are then most of a tail area: all of them belong to it.
 
     Examples
     --------
@@ -55,9 +56,9 @@ def surprise(log_bf: ArrayLike, reference: Sequence[ArrayLike], *, rounding: boo
                 f"reference at data of the {name} model has {np.isnan(values).sum()} nan of {len(values)}; "
                 "leave them out, or count them as you would count an observed one."
             )
-    slack = rounding_of(observed) if rounding else 0.0
+    slack = rounding_of(observed, FLOAT32_ROUNDING if rounding else FLOAT64_ROUNDING)
     counts = np.stack(
-        [count_at_most(observed + slack, references[0]), count_at_most(slack - observed, -references[1])], axis=-1
+        [_count_at_most(observed + slack, references[0]), _count_at_most(slack - observed, -references[1])], axis=-1
     )
     totals = np.array([len(values) for values in references])
     low, high = binomial_interval(counts, totals)
@@ -65,7 +66,7 @@ def surprise(log_bf: ArrayLike, reference: Sequence[ArrayLike], *, rounding: boo
     return Surprise(*(np.where(missing, np.nan, values) for values in (counts / totals, low, high)))
 
 
-def count_at_most(observed: NDArray[np.float64], reference: NDArray[np.float64]) -> NDArray[np.intp]:
+def _count_at_most(observed: NDArray[np.float64], reference: NDArray[np.float64]) -> NDArray[np.intp]:
     """Return how many reference values are at or below each observed one."""
     return np.searchsorted(np.sort(reference), observed, "right")
 
@@ -73,28 +74,13 @@ def count_at_most(observed: NDArray[np.float64], reference: NDArray[np.float64])
 def binomial_interval(
     successes: NDArray[np.integer], trials: NDArray[np.integer]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the 95% interval of a probability, by Clopper and Pearson: never too narrow, also for no success."""
+    """Return the ends of the 95% interval of a probability, by Clopper and Pearson.
+
+    It covers the probability at least 95% of the time, also for no success or nothing but successes; the price is that
+    it is somewhat wide. The shapes of both ends are that of the successes.
+    """
     tail = (1 - LEVEL) / 2
     with np.errstate(invalid="ignore"):
         low = np.where(successes > 0, beta.ppf(tail, successes, trials - successes + 1), 0.0)
         high = np.where(successes < trials, beta.ppf(1 - tail, successes + 1, trials - successes), 1.0)
     return low, high
-
-
-class SquaredSurpriseError:
-    """Mean squared difference of estimated and exact surprise under a model, each among its own simulations."""
-
-    def __init__(
-        self, estimated: NDArray[np.float64], exact: NDArray[np.float64], *, against: Literal["low", "high"]
-    ) -> None:
-        # Under the first model low Bayes factors surprise, under the second high ones: turned round, the same tail.
-        sign = 1.0 if against == "low" else -1.0
-        self._values = (sign * estimated, sign * exact)
-        self._rankings = tuple(Ranking(values) for values in self._values)
-
-    def __call__(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the mean squared difference, one entry a replicate."""
-        estimated, exact = (
-            ranking.share_at_most(weights, values) for ranking, values in zip(self._rankings, self._values, strict=True)
-        )
-        return (weights * (estimated - exact) ** 2).sum(axis=1) / weights.sum(axis=1)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from deepbf.evaluation.labels import EXACT
+from deepbf.evaluation.log_bf_arrays import EXACT
 from deepbf_studies.paper import weapon, weapon_answers, weapon_data, weapon_drawings
 from deepbf_studies.paper.cache import Cache
 from deepbf_studies.paper.running import results_of

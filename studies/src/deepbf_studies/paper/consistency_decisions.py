@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from deepbf.evaluation.labels import EXACT
+from deepbf.evaluation.log_bf_arrays import EXACT
 from deepbf.evaluation.tail_areas import binomial_interval
 from deepbf.plots.axes import show_num_obs
 from deepbf_studies import problems

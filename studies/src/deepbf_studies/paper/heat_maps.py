@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from deepbf.evaluation.labels import EXACT
+from deepbf.evaluation.log_bf_arrays import EXACT
 from deepbf_studies.paper.criticism_cases import OUTLIERS
 from deepbf_studies.paper.map_errors import (
     ABOUT_THE_TABLE,

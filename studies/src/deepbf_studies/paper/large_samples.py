@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from deepbf.evaluation.labels import EXACT
+from deepbf.evaluation.log_bf_arrays import EXACT
 from deepbf.evaluation.table import aligned_table, write_number
 from deepbf_studies.paper.answering import by_training, exactly
 from deepbf_studies.paper.methods import DEEPSET2, OURS

@@ -10,7 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
-from deepbf.evaluation.measuring import DEFAULT_CLIP
+from deepbf.evaluation.accuracy import DEFAULT_CLIP
 from deepbf_studies.paper.toy_answers import NARROW, WIDE, first_of_each
 
 Floats = NDArray[np.float64]

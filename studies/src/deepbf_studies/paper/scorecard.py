@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import xarray as xr
 
 from deepbf import plots
-from deepbf.evaluation.paired import CLEAR, HIGHER_IS_BETTER, Difference, paired_differences
+from deepbf.evaluation.accuracy import CLEAR, HIGHER_IS_BETTER, Difference, paired_differences
 from deepbf_studies.paper.methods import BNN, FNN, OURS
 from deepbf_studies.paper.panels import grid, head, one_legend, only_outer_labels
 from deepbf_studies.paper.prose import paragraph

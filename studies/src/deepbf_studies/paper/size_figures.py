@@ -10,7 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from deepbf import plots
-from deepbf.evaluation.labels import EXACT
+from deepbf.evaluation.log_bf_arrays import EXACT
 from deepbf.evaluation.table import aligned_table, write_number
 from deepbf_studies.paper.methods import FNN, OURS
 from deepbf_studies.paper.panels import grid, head, one_legend, only_outer_labels

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from deepbf.evaluation.labels import EXACT
+from deepbf.evaluation.log_bf_arrays import EXACT
 from deepbf.plots import scatter
 from deepbf.plots.axes import wrapped
 from deepbf.variants import fit_variants

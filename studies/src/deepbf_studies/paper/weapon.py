@@ -11,7 +11,7 @@ import xarray as xr
 
 from deepbf import losses
 from deepbf.evaluation import measure
-from deepbf.evaluation.labels import EXACT
+from deepbf.evaluation.log_bf_arrays import EXACT
 from deepbf.training.schedule import THOROUGH_NAME
 from deepbf_studies.paper import weapon_answers as ask
 from deepbf_studies.paper import weapon_data as data

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from deepbf import plots
-from deepbf.evaluation.labels import EXACT
+from deepbf.evaluation.log_bf_arrays import EXACT
 from deepbf.evaluation.table import aligned_table
 from deepbf.evaluation.tail_areas import surprise
 from deepbf_studies.paper.plots import pairs, priors, repeated_roc

@@ -13,8 +13,8 @@ import xarray as xr
 
 from deepbf import _checks
 from deepbf._files import write_whole
-from deepbf.evaluation.checks import Check, run_checks
-from deepbf.evaluation.labels import EXACT
+from deepbf.evaluation.log_bf_arrays import EXACT
+from deepbf.evaluation.self_consistency import Check, run_checks
 from deepbf.evaluation.table import written_evaluation
 
 

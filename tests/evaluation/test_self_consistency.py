@@ -7,10 +7,17 @@ from scipy.stats import norm
 from sklearn.calibration import calibration_curve
 from sklearn.linear_model import LogisticRegression
 
-from deepbf.evaluation.calibration import calibration_error, recalibration, reliability_curve, wilson_interval
-from deepbf.evaluation.identities import bounded_identity, mean_bf_identity, tail_index
-from deepbf.evaluation.log_bfs import ByModel
-from deepbf.evaluation.prior_recovery import estimated_prior
+from deepbf.evaluation.log_bf_arrays import ByModel
+from deepbf.evaluation.self_consistency import (
+    bounded_identity,
+    calibration_error,
+    estimated_prior,
+    mean_bf_identity,
+    recalibration,
+    reliability_curve,
+    tail_index,
+    wilson_interval,
+)
 from tests.evaluation.problems import SHIFT, shifted_normals, stretched
 
 EQUAL = np.array([0.5, 0.5])
@@ -251,5 +258,5 @@ def test_rounding_is_no_difference() -> None:
 def test_calibration_error_is_computed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     log_bf = pair(shifted_normals(300, seed=15))
     whole = calibration_error(log_bf, EQUAL, num_replicates=40)
-    monkeypatch.setattr("deepbf.evaluation.calibration.BATCH_ENTRIES", 7 * 600)
+    monkeypatch.setattr("deepbf.evaluation.self_consistency.BATCH_ENTRIES", 7 * 600)
     assert calibration_error(log_bf, EQUAL, num_replicates=40) == whole
