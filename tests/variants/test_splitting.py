@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 
 import deepbf
 from deepbf import BayesFactor, Variants
-from deepbf.variants.subsets import choose_subsets
+from deepbf.variants.intrinsic import Subsets
 from deepbf_studies.problems import normal_mean_log_bf
 from tests.simulators import ANY_NUMBER
 
@@ -198,9 +198,9 @@ def test_one_call_trains_what_is_needed() -> None:
 
 @pytest.mark.parametrize(("num_obs", "size"), [(5, 2), (12, 6)])
 def test_random_subsets_are_subsets_and_evenly_drawn(num_obs: int, size: int) -> None:
-    chosen = choose_subsets(num_obs, size, most=9, seed=3)
+    chosen = Subsets.choose(num_obs, size, most=9, seed=3)
     assert chosen.indices.shape == (9, size)
     assert all(len(set(row)) == size for row in chosen.indices.tolist())
-    many = choose_subsets(40, 10, most=4000, seed=1).indices
+    many = Subsets.choose(40, 10, most=4000, seed=1).indices
     counts = np.bincount(many.ravel(), minlength=40)
     assert np.abs(counts - 1000).max() < 6 * math.sqrt(4000 * 0.25 * 0.75)
