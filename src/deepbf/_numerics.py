@@ -32,3 +32,21 @@ def log_ratio(log_odds: ArrayLike, first: int, second: int) -> NDArray[np.float6
 def cross_entropy(log_evidence: NDArray[np.float64], label: int) -> NDArray[np.float64]:
     """Return the negative log posterior probability of model `label` under equal priors, one entry a data set."""
     return -log_softmax(log_evidence, axis=-1)[..., label]
+
+
+def ensemble_error(members: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Return the standard error that an ensemble's spread shows, or None if it has fewer than two members.
+
+    `members` has one entry per member along its leading axis, and the result has the shape of one entry: the standard
+    deviation over the members, with one degree of freedom less than there are members. It is the error of a single
+    member, not that of their mean: members that share a design share part of what is wrong with them, so an average
+    over more of them is not more certain in proportion.
+
+    Examples
+    --------
+    >>> ensemble_error(np.array([[1.0, 5.0], [2.0, 5.0], [3.0, 5.0]])).tolist()
+    [1.0, 0.0]
+    >>> ensemble_error(np.array([[1.0, 5.0]])) is None
+    True
+    """
+    return None if len(members) < 2 else np.asarray(members.std(axis=0, ddof=1))

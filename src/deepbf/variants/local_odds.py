@@ -130,16 +130,17 @@ class NearEvidence:
         num_screened = np.array([of_model.num_screened for of_model in near])
         return cls(num_near, num_screened, sum(one.num_undefined for one in near), known, local)
 
-    def joined_with(self, evidence: NDArray[np.float64]) -> NDArray[np.float64]:
+    def joined_with(self, evidence: NDArray[np.float64], meeting: int | None = None) -> NDArray[np.float64]:
         """Return log evidences of all models: those found nearby, and the global ones of models that were too rare.
 
-        The two scales meet at the model that is best globally among those found nearby.
+        `evidence` holds the global ones, shape (models,). The two scales meet at the known model `meeting`, which
+        keeps its global log evidence; by default at the one that is best globally among those found nearby.
         """
         if self.local is None:
             return evidence
         joined = evidence.copy()
-        meeting = int(np.argmax(evidence[self.known]))
-        joined[self.known] = self.local.log_evidence - self.local.log_evidence[meeting] + evidence[self.known[meeting]]
+        met = int(np.argmax(evidence[self.known])) if meeting is None else self._position(meeting)
+        joined[self.known] = self.local.log_evidence - self.local.log_evidence[met] + evidence[self.known[met]]
         return joined
 
     def log_bf(self, first: int, second: int) -> tuple[float, float, tuple[float, float]]:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from deepbf import _checks
 from deepbf._jeffreys import strength_on_jeffreys_scale
-from deepbf._numerics import log_ratio
+from deepbf._numerics import ensemble_error, log_ratio
 from deepbf.answer import write_odds
 from deepbf.estimator import BayesFactor
 from deepbf.estimator.fractional import fractional_log_odds
@@ -49,6 +49,9 @@ class VariantBayesFactor:
         ratio then rests on the form of the network.
     model, against
         The direction, by name.
+    needs_independence
+        Whether the variant is right only for observations that are independent given the parameters, not for all
+        exchangeable ones; printed where it does.
     """
 
     variant: str
@@ -60,6 +63,7 @@ class VariantBayesFactor:
     doubtful: NDArray[np.bool_]
     model: str
     against: str
+    needs_independence: bool = False
 
     def __str__(self) -> str:
         lines = [f"Log {self.variant} Bayes factor (natural log) of {self.model} over {self.against}"]
@@ -69,6 +73,8 @@ class VariantBayesFactor:
         if self.num_possible:
             which = "all" if self.monte_carlo_error is None else f"{self.num_subsets:,} random ones"
             lines.append(f"  over {which} of {self.num_possible:,} training samples")
+        if self.needs_independence:
+            lines.append("  for observations that are independent given the parameters")
         if self.doubtful.any():
             lines.append(
                 f"  careful: of {int(self.doubtful.sum())} data sets, a Bayes factor behind the variant is beyond what "
@@ -95,6 +101,15 @@ class Variants:
     are differences of log Bayes factors, so none overflows, whatever the data.
 
     In every method `data` is one data set, or many of one length along a leading axis.
+
+    What the observations must be like depends on the variant:
+
+    - `partial`, `arithmetic` and `geometric` need exchangeable observations, and simulators that, asked for fewer,
+      return what some of more would be. Then BF(training) is the ratio of marginal densities of BF(all), and their
+      quotient is a ratio of predictive densities, whether or not the observations are independent given the parameters.
+    - `posterior` and `fractional` need observations that are independent given the parameters: only then is the
+      likelihood of the data twice the square of that of the data, and that of a share of them its power. What a
+      simulator draws once for a whole data set, such as a random effect, counts as a parameter here.
 
     Parameters
     ----------
@@ -125,7 +140,18 @@ class Variants:
     def partial(self, data: ArrayLike, training: int | Sequence[int]) -> VariantBayesFactor:
         """Return the Bayes factor of the other observations given those for training: BF(all) / BF(training).
 
-        `training` counts the first observations, or lists the places of others.
+        It is the ratio of the models' predictive densities of the other observations. It needs exchangeable
+        observations only, not independent ones. `training` counts the first observations, or lists the places of
+        others.
+
+        Examples
+        --------
+        >>> import deepbf
+        >>> from deepbf.example import counts_example
+        >>> models = counts_example(num_obs=6).models
+        >>> variants = deepbf.fit_variants(models, 6, 2, posterior=False, steps=50, ensemble=2, progress=False)
+        >>> variants.partial([0, 1, 0, 2, 1, 0], training=2).log_bf.shape
+        (1,)
         """
         batch = self._batch(data)
         places = _training_places(training, batch.shape[1])
@@ -133,17 +159,26 @@ class Variants:
         return self._result("partial", whole - part, (whole, part))
 
     def posterior(self, data: ArrayLike) -> VariantBayesFactor:
-        """Return the posterior Bayes factor: of the data given themselves, BF(data twice) / BF(data)."""
+        """Return the posterior Bayes factor: of the data given themselves, BF(data twice) / BF(data).
+
+        For each model this compares the likelihood averaged over the posterior (Aitkin, 1991)::
+
+            integral p(y | theta) p(theta | y) dtheta = integral p(y | theta)^2 p(theta) dtheta / p(y)
+
+        The observations must be independent given the parameters: twice the data then has the square of their
+        likelihood. For observations that are only exchangeable the number means something else; do not use it.
+        """
         batch = self._batch(data)
         self._check_number("twice the observations", 2 * batch.shape[1])
         twice, once = self._members(np.concatenate([batch, batch], axis=1)), self._members(batch)
-        return self._result("posterior", twice - once, (twice, once))
+        return self._result("posterior", twice - once, (twice, once), needs_independence=True)
 
     def fractional(self, data: ArrayLike, fraction: float) -> VariantBayesFactor:
         """Return the fractional Bayes factor: the likelihood to the power `fraction` does what a training sample does.
 
-        For observations that are independent given the parameters, that is as many observations as `fraction` of them,
-        with the same frequencies of values; the estimator takes their number as a number.
+        The observations must be independent given the parameters. The likelihood to a power is then that of as many
+        observations as `fraction` of them, with the same frequencies of values; the estimator takes their number as a
+        number. For observations that are only exchangeable, use `partial` or an intrinsic Bayes factor.
         """
         batch = self._batch(data)
         if not 0.0 < _checks.check_positive("fraction", fraction) < 1.0:
@@ -159,7 +194,7 @@ class Variants:
         whole = self._members(batch)
         odds = fractional_log_odds(self.estimator, self.estimator.check_data("data", batch), fraction)
         part = log_ratio(odds, *self._pair())
-        return self._result("fractional", whole - part, (whole, part))
+        return self._result("fractional", whole - part, (whole, part), needs_independence=True)
 
     def arithmetic(
         self, data: ArrayLike, num_training: int, *, num_subsets: int = MOST_SUBSETS, seed: int = 0
@@ -167,7 +202,7 @@ class Variants:
         """Return the arithmetic intrinsic Bayes factor: the mean partial one over training samples of one size.
 
         The mean is over all training samples of `num_training` observations if they are at most `num_subsets`, else
-        over that many random ones, with their error.
+        over that many random ones, with their error. It needs exchangeable observations only, not independent ones.
         """
         return self._intrinsic("arithmetic intrinsic", log_mean_inverse, data, num_training, num_subsets, seed)
 
@@ -176,7 +211,8 @@ class Variants:
     ) -> VariantBayesFactor:
         """Return the geometric intrinsic Bayes factor: the mean of log partial ones over training samples.
 
-        Which training samples are averaged over is as in `arithmetic`.
+        Which training samples are averaged over is as in `arithmetic`, and so is what the observations must be like.
+        One extreme training sample moves it far less than the arithmetic one.
         """
         return self._intrinsic("geometric intrinsic", mean_inverse_log, data, num_training, num_subsets, seed)
 
@@ -254,6 +290,7 @@ class Variants:
         *,
         monte_carlo_error: NDArray[np.float64] | None = None,
         subsets: Subsets | None = None,
+        needs_independence: bool = False,
     ) -> VariantBayesFactor:
         """Return the variant whose log Bayes factors by each member are given, and those that they are made of."""
         first, second = self._pair()
@@ -262,13 +299,14 @@ class Variants:
         return VariantBayesFactor(
             variant=variant,
             log_bf=members.mean(axis=0),
-            error=members.std(axis=0, ddof=1) if len(members) > 1 else None,
+            error=ensemble_error(members),
             monte_carlo_error=monte_carlo_error,
             num_subsets=0 if subsets is None else len(subsets.indices),
             num_possible=0 if subsets is None else subsets.num_possible,
             doubtful=np.max([np.abs(one.mean(axis=0)) for one in behind], axis=0) > shown,
             model=self.estimator.names[first],
             against=self.estimator.names[second],
+            needs_independence=needs_independence,
         )
 
 
@@ -288,6 +326,9 @@ def fit_variants(
     One network is trained for every number of observations from the smallest training sample to `num_obs`, or to
     twice as many for the posterior Bayes factor. Simulators take the number: ``simulator(rng, params, num_obs)``.
 
+    Partial and intrinsic Bayes factors need exchangeable observations. Posterior and fractional ones need observations
+    that are independent given the parameters: see `Variants`.
+
     Parameters
     ----------
     models
@@ -297,7 +338,9 @@ def fit_variants(
     num_training
         The number of observations in a training sample, or several such numbers.
     posterior
-        Whether the posterior Bayes factor is wanted, which takes every observation twice.
+        Whether the posterior Bayes factor is wanted, which takes every observation twice. It needs observations that
+        are independent given the parameters; pass False where they are not, which also leaves more of the training
+        to the other variants.
     structure
         "exchangeable": other data cannot be split.
     model, over

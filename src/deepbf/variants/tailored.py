@@ -6,8 +6,8 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,7 +43,9 @@ class TailoredAnswer(Answer):
 
     Where a model that the Bayes factor is about came near too rarely, `tailored` is False, `log_bf`, `error` and
     `interval` are those of the global estimator, and a warning says so, with the bound that the counts do give.
-    `surprise` and `support` are always those of the global estimator.
+    `surprise` and `support` are always those of the global estimator. `log_evidence` holds that of the simulations near
+    the data for the models that came near often enough, and that of the global estimator for the others; it always
+    agrees with `log_bf` and with `posterior_probs`.
 
     Parameters
     ----------
@@ -67,6 +69,14 @@ class TailoredAnswer(Answer):
     radius: float
     num_simulations: int
 
+    @classmethod
+    def from_answer(cls, answer: Answer, **changes: Any) -> Self:
+        """Return the tailored answer that says what `answer` says, except for what is given by name.
+
+        Every field of `answer` is carried along, also those that a later version of `Answer` adds.
+        """
+        return cls(**({field.name: getattr(answer, field.name) for field in fields(answer)} | changes))
+
     @property
     def acceptance_rates(self) -> tuple[float, ...]:
         """The share of each model's simulations that came near."""
@@ -76,16 +86,15 @@ class TailoredAnswer(Answer):
         """Return plain data, ready for JSON."""
         return {**super().to_dict(), "acceptance_rates": self.acceptance_rates}
 
-    def __str__(self) -> str:
+    def _rows(self) -> list[tuple[str, str]]:
         counts = zip(self.names, self.num_near, self.num_screened, strict=True)
         near = ", ".join(f"{name} {count:,} of {screened:,}" for name, count, screened in counts)
-        sign = 1.0 if self.log_bf >= 0 else -1.0
-        error = "" if self.global_error is None else f" +- {self.global_error:.2g}"
-        said = [f"  {'near the data':<17} {near}"]
+        rows = [*super()._rows(), ("near the data", near)]
         if self.tailored:
-            said.append(f"  {'trained globally':<17} {sign * self.global_log_bf:.2f}{error}")
-        first, *rest = super().__str__().split("\n  careful")
-        return "\n  careful".join(["\n".join([first, *said]), *rest])
+            sign = 1.0 if self.log_bf >= 0 else -1.0
+            error = "" if self.global_error is None else f" +- {self.global_error:.2g}"
+            rows.append(("trained globally", f"{sign * self.global_log_bf:.2f}{error}"))
+        return rows
 
 
 def fit_tailored(
@@ -177,7 +186,7 @@ def fit_tailored(
     prior = estimator.prior_probs if prior_probs is None else model_set.prior_probs
     comparison = _Comparison(estimator, observed, prior, model, over)
     # Refuses what cannot be compared before anything is simulated for it.
-    comparison.ask()
+    global_evidence = np.array(comparison.ask(model, over).log_evidence)
     view = View(estimator, summary)
     data = estimator.check_data("observed", observed)
     summaries = view.summaries(data)
@@ -189,6 +198,7 @@ def fit_tailored(
         near = simulator.screen(region, num_screened, seeds.screening, bar)
     rng = np.random.default_rng(seeds.halves)
     return comparison.answer(
+        global_evidence,
         NearEvidence.of(near, view.features(data)[0], view.num_leading(data), rng),
         radius=region.radius,
         num_simulations=num_trained + pilot.num_datasets + sum(num_screened),
@@ -257,52 +267,44 @@ class _Comparison:
     model: int | str | None
     over: int | str | None
 
-    def ask(self, model: int | str | None = None, over: int | str | None = None) -> Answer:
-        """Return the global estimator's answer, about two given models or about those asked for."""
-        return self.estimator.compare(
-            self.observed,
-            prior_probs=self.prior_probs,
-            model=self.model if model is None else model,
-            over=self.over if over is None else over,
-        )
+    def ask(self, model: int | str | None, over: int | str | None) -> Answer:
+        """Return the global estimator's answer about two models; None leaves one of them to `BayesFactor.compare`."""
+        return self.estimator.compare(self.observed, prior_probs=self.prior_probs, model=model, over=over)
 
     def pair(self, evidence: NDArray[np.float64]) -> tuple[int, int]:
         """Return which models the Bayes factor is about, by the rule of `BayesFactor.compare`."""
-        names = self.estimator.names
-        asked = [names.index(one) if isinstance(one, str) else one for one in (self.model, self.over)]
         best_first = np.argsort(-(evidence + np.log(self.prior_probs)), kind="stable")
-        ranking = best_first if len(names) > 2 else np.arange(2)
-        first = int(ranking[0]) if asked[0] is None else asked[0]
-        second = next(int(k) for k in ranking if k != first) if asked[1] is None else asked[1]
-        return first, second
+        ranking = best_first if len(evidence) > 2 else np.arange(2)
+        first = int(ranking[0]) if self.model is None else self.estimator.index_of("model", self.model)
+        if self.over is not None:
+            return first, self.estimator.index_of("over", self.over)
+        return first, next(int(k) for k in ranking if k != first)
 
-    def answer(self, near: NearEvidence, *, radius: float, num_simulations: int) -> TailoredAnswer:
+    def answer(
+        self, global_evidence: NDArray[np.float64], near: NearEvidence, *, radius: float, num_simulations: int
+    ) -> TailoredAnswer:
         """Return what is known: of models that came near from what did, of others from the global estimator."""
         names = self.estimator.names
-        evidence = near.joined_with(self._global_evidence())
+        evidence = near.joined_with(global_evidence)
+        known = set(self.pair(evidence)) & set(near.known.tolist())
+        if len(known) == 1:
+            # Their Bayes factor is the global one. The scales meet there, so that the evidences agree with it.
+            evidence = near.joined_with(global_evidence, *known)
         first, second = self.pair(evidence)
         compared = self.ask(first, second)
         tailored = first in near.known and second in near.known
         warnings = near.count_warnings(names)
+        found: dict[str, Any] = {}
         if tailored:
-            log_bf, error, interval = near.log_bf(first, second)
+            found = dict(zip(("log_bf", "error", "interval"), near.log_bf(first, second), strict=True))
             warnings += near.beyond_warnings(names, first, second)
         else:
-            log_bf, error, interval = compared.log_bf, compared.error, compared.interval
             warnings += ["this is the answer of the global estimator", *compared.warnings]
-        log_prior = np.log(self.prior_probs)
-        return TailoredAnswer(
-            log_bf=log_bf,
-            model=names[first],
-            against=names[second],
-            error=error,
-            interval=interval,
-            names=names,
-            prior_probs=tuple(self.prior_probs.tolist()),
-            posterior_probs=tuple(np.exp(log_posterior_probs(evidence, log_prior)).tolist()),
-            surprise=compared.surprise,
-            support=compared.support,
-            order=compared.order,
+        return TailoredAnswer.from_answer(
+            compared,
+            **found,
+            log_evidence=tuple((evidence - evidence.max()).tolist()),
+            posterior_probs=tuple(np.exp(log_posterior_probs(evidence, np.log(self.prior_probs))).tolist()),
             warnings=tuple(warnings),
             tailored=tailored,
             global_log_bf=compared.log_bf,
@@ -312,12 +314,6 @@ class _Comparison:
             radius=radius,
             num_simulations=num_simulations,
         )
-
-    def _global_evidence(self) -> NDArray[np.float64]:
-        """Return the global estimator's log evidences, up to a constant."""
-        last = len(self.estimator.names) - 1
-        found = [float(self.estimator.log_bf(self.observed, k, last)[0]) for k in range(last)]
-        return np.array([*found, 0.0])
 
 
 def _check_request(model_set: ModelSet, summary: object) -> None:
