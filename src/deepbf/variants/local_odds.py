@@ -79,7 +79,14 @@ class LocalOdds(NamedTuple):
         tried = [np.where(is_leading, LEADING_WEIGHT, other) for other in OTHER_WEIGHTS]
         # The matrices are small: on busy cores, threads that wait for each other cost far more than they save.
         with threadpool_limits(1):
-            whole = _fit(near, _best_weights(near, tried))
+            # The weights under which simulations left out are told apart best.
+            told_apart = [
+                cross_val_score(
+                    _classifier(weights), *_stacked(near), scoring="neg_log_loss", cv=StratifiedKFold(NUM_FOLDS)
+                ).mean()
+                for weights in tried
+            ]
+            whole = _fit(near, tried[int(np.argmax(told_apart))])
             at_observed = _scores(whole, observed[None])[0] - log_screened
             simulated = [_scores(whole, features) - log_screened for features in near]
             log_counts = np.log([len(features) for features in near])
@@ -216,17 +223,6 @@ def rate_bounds(num_near: int, num_screened: int) -> tuple[float, float]:
     low = beta.ppf(0.05, num_near, num_screened - num_near + 1) if num_near > 0 else 0.0
     high = beta.ppf(0.95, num_near + 1, num_screened - num_near) if num_near < num_screened else 1.0
     return float(low), float(high)
-
-
-def _best_weights(near: Sequence[NDArray[np.float64]], tried: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return the weights of the features under which simulations left out are told apart best."""
-    folds = StratifiedKFold(NUM_FOLDS)
-    features, labels = _stacked(near)
-    scores = [
-        cross_val_score(_classifier(weights), features, labels, scoring="neg_log_loss", cv=folds).mean()
-        for weights in tried
-    ]
-    return tried[int(np.argmax(scores))]
 
 
 def _fit(near: Sequence[NDArray[np.float64]], weights: NDArray[np.float64]) -> Pipeline:

@@ -168,7 +168,7 @@ def fit_tailored(
     """
     started = time.monotonic()
     model_set = ModelSet.of(models, prior_probs)
-    _check_request(model_set, summary)
+    _check_request(model_set, summary, estimator, structure)
     plan = _BudgetPlan.of(seconds, num_simulations, num_near, len(model_set), trains=estimator is None)
     check_executor(executor, model_set.models)
     seeds = _Seeds.of(_checks.check_seed("seed", seed), len(model_set))
@@ -181,8 +181,6 @@ def fit_tailored(
             progress=progress, **plan.for_training(),
         )  # fmt: skip
         num_trained = estimator.record.num_simulations
-    else:
-        _check_estimator(estimator, model_set, structure)
     prior = estimator.prior_probs if prior_probs is None else model_set.prior_probs
     comparison = _Comparison(estimator, observed, prior, model, over)
     # Refuses what cannot be compared before anything is simulated for it.
@@ -316,8 +314,10 @@ class _Comparison:
         )
 
 
-def _check_request(model_set: ModelSet, summary: object) -> None:
-    """Raise if priors have hyperparameters that are still open, or if `summary` is not a function."""
+def _check_request(
+    model_set: ModelSet, summary: object, estimator: object, structure: str | Mapping[str, str] | None
+) -> None:
+    """Raise unless the priors are fixed, `summary` is a function, and `estimator` is one of these models, if given."""
     if model_set.hyperparameters:
         raise ValueError(
             f"models must have fixed priors to be tailored to one data set; theirs depend on "
@@ -328,6 +328,18 @@ def _check_request(model_set: ModelSet, summary: object) -> None:
             f"summary must be a function of data sets or None; received {summary!r}. "
             "Pass, for example, summary=lambda data: data.mean(axis=1, keepdims=True)."
         )
+    if estimator is None:
+        return
+    if not isinstance(estimator, BayesFactor):
+        raise TypeError(
+            f"estimator must be what deepbf.fit or deepbf.load returns; received {type(estimator).__name__}. "
+            "Leave it out to have one trained."
+        )
+    if structure is not None and check_structure(structure) != estimator.structure:
+        raise ValueError(
+            f"structure={structure!r} is not that of the estimator, {estimator.structure!r}; leave it out."
+        )
+    estimator.check_models(model_set.models)
 
 
 def _check_before_training(model_set: ModelSet, observed: Data, structure: Structure, summary: Summary | None) -> None:
@@ -348,20 +360,6 @@ def _check_before_training(model_set: ModelSet, observed: Data, structure: Struc
                 )
             if summary is not None:
                 _check_observed_summary(summarise(summary, data))
-
-
-def _check_estimator(estimator: object, model_set: ModelSet, structure: str | Mapping[str, str] | None) -> None:
-    """Raise unless `estimator` is one of these models, and of the structure if one is given."""
-    if not isinstance(estimator, BayesFactor):
-        raise TypeError(
-            f"estimator must be what deepbf.fit or deepbf.load returns; received {type(estimator).__name__}. "
-            "Leave it out to have one trained."
-        )
-    if structure is not None and check_structure(structure) != estimator.structure:
-        raise ValueError(
-            f"structure={structure!r} is not that of the estimator, {estimator.structure!r}; leave it out."
-        )
-    estimator.check_models(model_set.models)
 
 
 def _check_observed_summary(summaries: NDArray[np.float64]) -> None:
