@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 import deepbf
-from deepbf.variants.subsets import choose_subsets
+from deepbf.variants.intrinsic import Subsets
 from deepbf_studies import problems
 
 STUDIES = ("data-1-i", "data-1-ii", "data-3")
@@ -37,7 +37,7 @@ Floats = NDArray[np.float64]
 def exact_variants(exact: Any, data: NDArray[Any], num_training: int) -> dict[str, Floats]:
     """Return exact log partial, arithmetic and geometric Bayes factors."""
     whole = exact(data)
-    subsets = choose_subsets(NUM_OBS, num_training, NUM_SUBSETS, seed=0).indices
+    subsets = Subsets.choose(NUM_OBS, num_training, NUM_SUBSETS, seed=0).indices
     inverse = np.stack([-exact(data[:, places]) for places in subsets])
     return {
         "partial": whole - exact(data[:, :num_training]),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from deepbf._numerics import cross_entropy, log_evidence, log_posterior_probs, log_ratio
+from deepbf._numerics import cross_entropy, ensemble_error, log_evidence, log_posterior_probs, log_ratio
 
 
 def test_log_evidence_adds_the_last_model_in_float64() -> None:
@@ -50,3 +50,19 @@ def test_cross_entropy_is_minus_the_log_probability_of_the_label() -> None:
     evidence = np.log([[0.1, 0.2, 0.7], [0.5, 0.25, 0.25]])
     assert_allclose(cross_entropy(evidence, 2), -np.log([0.7, 0.25]), rtol=1e-14)
     assert_allclose(cross_entropy(np.array([[1e5, 0.0]]), 1), [1e5])
+
+
+def test_an_ensembles_error_is_the_spread_of_its_members() -> None:
+    members = np.random.default_rng(3).normal(size=(5, 7, 2))
+    error = ensemble_error(members)
+    assert error is not None
+    assert_allclose(error, np.sqrt(((members - members.mean(axis=0)) ** 2).sum(axis=0) / 4), rtol=1e-12)
+    one_number_each = ensemble_error(np.array([1.0, 3.0]))
+    assert one_number_each is not None
+    assert one_number_each.shape == ()
+    assert float(one_number_each) == pytest.approx(np.sqrt(2.0))
+
+
+def test_an_ensemble_of_one_has_no_error() -> None:
+    assert ensemble_error(np.ones((1, 7))) is None
+    assert ensemble_error(np.ones((0, 7))) is None

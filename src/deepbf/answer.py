@@ -125,6 +125,16 @@ class Answer:
         return {**asdict(self), **areas, **derived}
 
     def __str__(self) -> str:
+        rows = [*self._rows(), *(("careful", warning) for warning in self.warnings)]
+        lines = [f"In favour of {self.favours} over {self.over}"]
+        lines += [f"  {label:<17} {text}" for label, text in rows]
+        return "\n".join(lines)
+
+    def _rows(self) -> list[tuple[str, str]]:
+        """Return what is printed between the heading and the warnings, as pairs of a label and a text.
+
+        An answer of another kind adds its own rows at the end.
+        """
         rows = [
             ("log Bayes factor", self._written_log_bf()),
             ("Bayes factor", f"{write_odds(abs(self.log_bf))}"),
@@ -137,10 +147,7 @@ class Answer:
             rows.append(("surprise", self._written_surprise()))
         if self.support is not None and self.verdict is not None:
             rows += [("support", self._written_support(self.support)), ("verdict", self.verdict)]
-        lines = [f"In favour of {self.favours} over {self.over}"]
-        lines += [f"  {label:<17} {text}" for label, text in rows]
-        lines += [f"  {'careful':<17} {warning}" for warning in self.warnings]
-        return "\n".join(lines)
+        return rows
 
     def _written_log_bf(self) -> str:
         sign = 1.0 if self.log_bf >= 0 else -1.0

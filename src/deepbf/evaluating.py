@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from rich.progress import Progress
 
 from deepbf import _checks
-from deepbf._mixed import MixedForm, describe, shapes_of
+from deepbf.layout import NumObsRange, describe_shapes, shapes_of
 from deepbf.evaluation import Evaluation, measure
 from deepbf.evaluation.log_bf_arrays import EXACT, check_names
 from deepbf.evaluation.measuring import as_attribute
 from deepbf.models import Model, ModelSet
 from deepbf.models.model import masked_where_absent
-from deepbf.simulation import CHUNK_SIZE, NumObsRange, SimulationStream
+from deepbf.simulation import CHUNK_SIZE, SimulationStream, Source
 
 # Mixed into the seed, so that a fit and an evaluation given the same one never see the same simulations.
 SEED_OF_EVALUATION = 0x5EED
@@ -177,16 +177,14 @@ def simulate_afresh(
     parts: list[list[NDArray[np.generic]]] = []
     numbers = None if num_obs is None else NumObsRange(num_obs, num_obs)
     example = models[0].simulate(1, fresh_seed, num_obs).data
-    form = MixedForm.of(example) if isinstance(example, Mapping) else None
-    with SimulationStream(
-        models, fresh_seed, num_datasets=num_datasets, num_obs=numbers, form=form, executor=executor
-    ) as stream:
+    source = Source.of(models, fresh_seed, num_obs=numbers, example=example)
+    with SimulationStream(source, num_datasets=num_datasets, executor=executor) as stream:
         while not stream.exhausted:
             parts.append(stream.take())
             bar.advance(task, min(CHUNK_SIZE, len(parts[-1][0])))
     bar.remove_task(task)
     data = [np.concatenate(model_parts) for model_parts in zip(*parts, strict=True)]
-    return data if form is None else [form.unpack(model_data) for model_data in data]
+    return [source.layout.as_simulated(model_data) for model_data in data]
 
 
 def simulate_and_ask(
@@ -246,7 +244,7 @@ def _one_dict(observed: Any, example: Mapping[str, NDArray[Any]], model: Model) 
     received = {str(k): np.shape(v) for k, v in observed.items()} if isinstance(observed, Mapping) else None
     if received != shapes:
         raise ValueError(
-            f"observed must be one data set with the arrays {describe(shapes)}, as {model.name} simulates them; "
+            f"observed must be one data set with the arrays {describe_shapes(shapes)}, as {model.name} simulates them; "
             f"received {type(observed).__name__ if received is None else describe(received)}."
         )
     return {name: np.asarray(observed[name])[None] for name in shapes}
@@ -269,7 +267,7 @@ def _one_array(observed: Any, example: NDArray[Any], model: Model) -> NDArray[np
 def _answer(name: str, log_bf: LogBf, data: Any) -> NDArray[np.float64]:
     """Return what an estimator answers, if it is one number per data set."""
     is_mixed = isinstance(data, Mapping)
-    described = describe(shapes_of(data)) if is_mixed else data.shape
+    described = describe_shapes(shapes_of(data)) if is_mixed else data.shape
     num_datasets = len(next(iter(data.values()))) if is_mixed else len(data)
     try:
         answered = log_bf(data)

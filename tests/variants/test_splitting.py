@@ -1,16 +1,20 @@
 """Variants are what their formulas say, of the estimator's own Bayes factors and of exact ones."""
 
+import inspect
 import itertools
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 from scipy.special import logsumexp
+from scipy.stats import norm
 
 import deepbf
 from deepbf import BayesFactor, Variants
-from deepbf.variants.subsets import choose_subsets
+from deepbf.variants.intrinsic import Subsets
 from deepbf_studies.problems import normal_mean_log_bf
 from tests.simulators import ANY_NUMBER
 
@@ -132,6 +136,65 @@ def test_it_prints_itself(variants: Variants) -> None:
     assert "beyond what the simulations show" in str(variants.partial(np.full(10, 50.0), 2))
 
 
+@pytest.fixture
+def exact_variants() -> Variants:
+    """Variants of exact Bayes factors, of a normal mean that is unknown over one that is 0."""
+    names = ("free", "zero")
+
+    def log_bf_members(data: Any, model: int, over: int) -> Any:
+        return np.sign(over - model) * exact(data)[None]
+
+    estimator: Any = SimpleNamespace(
+        structure="exchangeable",
+        num_obs=(1, 24),
+        names=names,
+        record=SimpleNamespace(num_simulations=10**9),
+        ensemble=SimpleNamespace(data_shape=(24,)),
+        log_bf_members=log_bf_members,
+        index_of=lambda _, model: model,
+    )
+    return Variants(estimator)
+
+
+def test_a_partial_bayes_factor_needs_no_independence(exact_variants: Variants) -> None:
+    """With the mean drawn inside a simulator without parameters, observations are exchangeable, not independent."""
+    for data in DATA:
+        predictive = 0.0
+        for k in range(4, 10):
+            mean, variance = data[:k].sum() / (k + 1), 1 + 1 / (k + 1)
+            predictive += norm.logpdf(data[k], mean, math.sqrt(variance)) - norm.logpdf(data[k])
+        assert exact_variants.partial(data, 4).log_bf[0] == pytest.approx(predictive, abs=1e-9)
+
+
+def test_a_posterior_bayes_factor_squares_the_likelihood_of_independent_observations(exact_variants: Variants) -> None:
+    """It averages the likelihood over the posterior of the mean, and only if the mean counts as a parameter."""
+    data = DATA[1]
+
+    def integral(power: int) -> float:
+        """The likelihood ratio to a power, averaged over the prior of the mean."""
+        ratio = lambda mean: math.exp(power * (mean * data.sum() - len(data) * mean**2 / 2)) * norm.pdf(mean)  # noqa: E731
+        return quad(ratio, -6, 6, epsabs=1e-12)[0]
+
+    found = exact_variants.posterior(data)
+    assert found.error is None
+    assert found.log_bf[0] == pytest.approx(math.log(integral(2) / integral(1)), abs=1e-8)
+    # A model without parameters has no posterior: its likelihood averages to itself, whatever the simulator hides.
+    without_parameters = exact(data[None])[0]
+    assert abs(found.log_bf[0] - without_parameters) > 0.1
+
+
+def test_it_is_said_which_variants_need_independent_observations(variants: Variants) -> None:
+    says = "independent given the parameters"
+    for told in (Variants, Variants.posterior, Variants.fractional, deepbf.fit_variants):
+        assert says in " ".join((inspect.getdoc(told) or "").split())
+    for told in (Variants.partial, Variants.arithmetic):
+        assert "exchangeable observations only" in " ".join((inspect.getdoc(told) or "").split())
+    assert says in str(variants.posterior(DATA))
+    assert says in str(variants.fractional(DATA, 0.3))
+    for needs_less in (variants.partial(DATA, 3), variants.arithmetic(DATA, 3), variants.geometric(DATA, 3)):
+        assert says not in str(needs_less)
+
+
 BAD: dict[str, tuple[str, tuple[Any, ...], str]] = {
     "none to train on": ("partial", (DATA, 0), "training must be at least 1; received 0"),
     "all to train on": ("partial", (DATA, 10), "at most 9 of 10; received 10"),
@@ -198,9 +261,9 @@ def test_one_call_trains_what_is_needed() -> None:
 
 @pytest.mark.parametrize(("num_obs", "size"), [(5, 2), (12, 6)])
 def test_random_subsets_are_subsets_and_evenly_drawn(num_obs: int, size: int) -> None:
-    chosen = choose_subsets(num_obs, size, most=9, seed=3)
+    chosen = Subsets.choose(num_obs, size, most=9, seed=3)
     assert chosen.indices.shape == (9, size)
     assert all(len(set(row)) == size for row in chosen.indices.tolist())
-    many = choose_subsets(40, 10, most=4000, seed=1).indices
+    many = Subsets.choose(40, 10, most=4000, seed=1).indices
     counts = np.bincount(many.ravel(), minlength=40)
     assert np.abs(counts - 1000).max() < 6 * math.sqrt(4000 * 0.25 * 0.75)

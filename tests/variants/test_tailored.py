@@ -1,6 +1,7 @@
 """fit_tailored against closed forms: the screening must not show in the answer."""
 
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass, fields, replace
 from multiprocessing import get_context
 from typing import Any
 
@@ -96,6 +97,78 @@ def test_three_models(three_means: deepbf.BayesFactor) -> None:
     assert answer.error < 1.0
     assert abs(answer.log_bf - (evidence[2] - evidence[1])) < 0.5
     assert len(answer.num_near) == 3
+
+
+# Of data at 0.45, "zero" and "plus" come near often, and "minus" too rarely to train on.
+@pytest.mark.parametrize("pair", [(None, None), ("plus", "zero"), ("minus", "zero"), ("minus", "plus"), ("plus", None)])
+def test_evidences_of_three_models_agree_with_the_bayes_factor(three_means: deepbf.BayesFactor, pair: Any) -> None:
+    answer = tailored(
+        with_mean(0.45), three_means, models=simulators.THREE_MEANS, num_simulations=20_000, num_near=500,
+        model=pair[0], over=pair[1],
+    )  # fmt: skip
+    assert answer.num_near[0] < 30 < min(answer.num_near[1:])
+    assert answer.tailored == ("minus" not in (answer.model, answer.against))
+    evidence = dict(zip(answer.names, answer.log_evidence, strict=True))
+    assert max(evidence.values()) == 0.0
+    assert evidence[answer.model] - evidence[answer.against] == pytest.approx(answer.log_bf, abs=1e-9)
+    weights = np.exp(answer.log_evidence) * answer.prior_probs
+    np.testing.assert_allclose(answer.posterior_probs, weights / weights.sum(), rtol=1e-9)
+    assert answer.ranking[0] == answer.names[int(np.argmax(answer.posterior_probs))]
+    ranked = [line for line in str(answer).splitlines() if f" {answer.best} over it" in line]
+    assert len(ranked) == 2
+
+
+def test_what_is_not_tailored_comes_from_the_global_answer(normal_mean: deepbf.BayesFactor) -> None:
+    observed = with_mean(0.6)
+    answer, compared = tailored(observed, normal_mean, num_simulations=20_000), normal_mean.compare(observed)
+    own = {"log_bf", "error", "interval", "log_evidence", "posterior_probs", "warnings"}
+    for field in fields(deepbf.Answer):
+        assert field.name in own or getattr(answer, field.name) == getattr(compared, field.name)
+    assert (answer.global_log_bf, answer.global_error) == (compared.log_bf, compared.error)
+
+
+@dataclass(frozen=True)
+class AnswerWithNote(deepbf.Answer):
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TailoredWithNote(deepbf.TailoredAnswer):
+    note: str = ""
+
+
+COMPARED = deepbf.Answer(
+    log_bf=1.0, model="a", against="b", error=0.1, interval=(0.7, 1.3), names=("a", "b"), prior_probs=(0.5, 0.5),
+    posterior_probs=(0.73, 0.27), log_evidence=(0.0, -1.0),
+)  # fmt: skip
+TAILORED: dict[str, Any] = {
+    "tailored": True, "global_log_bf": 1.0, "global_error": 0.1, "num_near": (40, 50), "num_screened": (1000, 2000),
+    "radius": 0.3, "num_simulations": 5000,
+}  # fmt: skip
+
+
+def test_a_new_field_of_answers_is_carried_along() -> None:
+    plain = {field.name: getattr(COMPARED, field.name) for field in fields(COMPARED)}
+    told = TailoredWithNote.from_answer(AnswerWithNote(**plain, note="new"), log_bf=2.0, **TAILORED)
+    assert (told.note, told.log_bf, told.log_evidence) == ("new", 2.0, (0.0, -1.0))
+
+
+def test_its_own_rows_stand_between_the_verdict_and_the_warnings() -> None:
+    compared = replace(COMPARED, warnings=("first", "second"))
+    said = str(deepbf.TailoredAnswer.from_answer(compared, **TAILORED)).splitlines()
+    assert said == [
+        *str(COMPARED).splitlines(),
+        "  near the data     a 40 of 1,000, b 50 of 2,000",
+        "  trained globally  1.00 +- 0.1",
+        "  careful           first",
+        "  careful           second",
+    ]
+
+
+def test_a_models_name_does_not_move_the_rows() -> None:
+    odd = "a\n  careful"
+    compared = replace(COMPARED, model=odd, names=(odd, "b"))
+    assert str(deepbf.TailoredAnswer.from_answer(compared, **TAILORED)).startswith(str(compared))
 
 
 def test_a_model_that_never_comes_near_is_named_with_a_bound(normal_mean: deepbf.BayesFactor) -> None:

@@ -7,20 +7,17 @@ from typing import TYPE_CHECKING
 from deepbf._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from deepbf.variants.fitting import fit_variants
-    from deepbf.variants.result import VariantBayesFactor
-    from deepbf.variants.splitting import Variants
-    from deepbf.variants.tailored import fit_tailored
-    from deepbf.variants.tailored_answer import TailoredAnswer
+    from deepbf.variants.splitting import VariantBayesFactor, Variants, fit_variants
+    from deepbf.variants.tailored import TailoredAnswer, fit_tailored
 
 __all__ = ["TailoredAnswer", "VariantBayesFactor", "Variants", "fit_tailored", "fit_variants"]
 
 _HOMES = {
-    "TailoredAnswer": "tailored_answer",
-    "VariantBayesFactor": "result",
+    "TailoredAnswer": "tailored",
+    "VariantBayesFactor": "splitting",
     "Variants": "splitting",
     "fit_tailored": "tailored",
-    "fit_variants": "fitting",
+    "fit_variants": "splitting",
 }
 
 __getattr__ = lazy_names(__name__, _HOMES)

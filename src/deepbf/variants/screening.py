@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 from numpy.typing import NDArray
+from rich.progress import Progress
 
 from deepbf import _checks
 from deepbf.estimator import BayesFactor
@@ -20,12 +22,22 @@ from deepbf.models import Model
 from deepbf.models.model import masked_where_absent
 from deepbf.networks.ensemble import compile_evaluation, in_batches
 from deepbf.simulation import CHUNK_SIZE, NumObsRange, SimulationStream
+from deepbf.standardise import Standardiser
+from deepbf.training import Budget
 from deepbf.training.intake import prepared_at_once
-from deepbf.variants.region import Region
 
 Summary = Callable[[Any], Any]
-# Told how many data sets have been drawn since it was last told.
-Tell = Callable[[int], None]
+
+# Of the budget for simulating, what the pilot gets.
+PILOT_SHARE = 0.1
+# More would not place the region better.
+MOST_PILOT = 50_000
+# Of the seconds left for screening, what is planned: the rest is for what the pilot's timing did not see.
+PLANNED_SHARE = 0.9
+# No model gets less of the screening than this, for the pilot's rates are themselves estimates.
+LEAST_SHARE = 0.02
+# Of the way from the observed data to the middle of the model that lies furthest off: beyond it nothing is near.
+LARGEST_REACH = 0.5
 
 
 @dataclass(frozen=True)
@@ -44,7 +56,10 @@ class View:
         """Return the summaries of data sets as the ensemble reads them, one row each."""
         if self.summary is None:
             return np.mean(self.estimator.log_odds_members(data), axis=0).astype(np.float64)
-        return summarise(self.summary, self.as_simulated(data))
+        # The user's function is given what simulators return: masked where observations are absent, by name if they
+        # are several arrays.
+        form = self.estimator.ensemble.form
+        return summarise(self.summary, masked_where_absent(data if form is None else form.unpack(data)))
 
     def features(self, data: NDArray[np.generic]) -> NDArray[np.float64]:
         """Return the features of data sets as the ensemble reads them, one row each."""
@@ -71,14 +86,14 @@ class View:
     def _prepare(self) -> Callable[[jax.Array], jax.Array]:
         return compile_evaluation(self.estimator.ensemble.preparation)
 
-    def as_simulated(self, data: NDArray[np.generic]) -> Any:
-        """Return data as simulators do: masked where observations are absent, by name if they are several arrays."""
-        form = self.estimator.ensemble.form
-        return masked_where_absent(data if form is None else form.unpack(data))
-
 
 def summarise(summary: Summary, data: Any) -> NDArray[np.float64]:
-    """Return a user's summaries, shape (data sets, columns), after checking their shape."""
+    """Return a user's summaries of data sets, shape (data sets, columns), after checking their shape.
+
+    `data` is what simulators return: an array with data sets along its leading axis, or a dict of such arrays. One
+    number for each data set may come back as shape (data sets,). Entries may be nan or inf: such data sets count as
+    not near. Raises a ValueError if the function raises or returns another shape.
+    """
     size = len(next(iter(data.values())) if isinstance(data, dict) else data)
     try:
         returned = summary(data)
@@ -98,8 +113,113 @@ def summarise(summary: Summary, data: Any) -> NDArray[np.float64]:
     return values
 
 
+class Pilot(NamedTuple):
+    """The first simulations of each model, drawn apart from all that is screened later.
+
+    Parameters
+    ----------
+    summaries
+        For each model, those of its data sets, shape (data sets, columns).
+    costs
+        What one data set of each model costs, shape (models,), in seconds, or 1 where simulations are counted.
+    budget
+        What all data sets that are screened may cost together.
+    """
+
+    summaries: list[NDArray[np.float64]]
+    costs: NDArray[np.float64]
+    budget: float
+
+    @property
+    def num_datasets(self) -> int:
+        """The number of data sets of all models."""
+        return sum(len(of_model) for of_model in self.summaries)
+
+
+@dataclass(frozen=True)
+class Region:
+    """The acceptance region: all data sets whose summary lies within `radius` of the observed one.
+
+    Each column of the summary is in units of its `scale`. The region is fixed before the simulations that it screens
+    are drawn, so that screening does not bias the answer.
+    """
+
+    centre: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    radius: float
+
+    @classmethod
+    def choose(cls, observed: NDArray[np.float64], pilot: Pilot, num_near: int) -> tuple[Region, list[int]]:
+        """Return the smallest region that promises `num_near` of every model, and how many of each to screen.
+
+        It lies around the observed summary, shape (columns,), in the robust scale that the models' pilots show. Where
+        no radius within reach promises as many, the largest comes back.
+        """
+        finite = [summaries[np.isfinite(summaries).all(axis=1)] for summaries in pilot.summaries]
+        scale = Standardiser.fit(finite, num_axes=0).scale
+        distances = [_distance(summaries, observed, scale) for summaries in pilot.summaries]
+        reach = LARGEST_REACH * max(float(np.median(of_model)) for of_model in distances)
+        candidates = np.unique(np.concatenate([of_model[of_model <= reach] for of_model in distances]))
+        candidates = np.append(candidates, reach) if np.isfinite(reach) else candidates
+        if len(candidates) == 0:
+            candidates = np.zeros(1)
+        # Half a data set more, so that a model none of whose pilot came near is drawn often rather than for ever.
+        rates = np.stack(
+            [
+                (np.searchsorted(np.sort(of_model), candidates, side="right") + 0.5) / (len(of_model) + 1)
+                for of_model in distances
+            ]
+        )
+        screened = allocate(rates, pilot.costs, pilot.budget)
+        enough = (screened * rates).min(axis=0) >= num_near
+        chosen = int(np.argmax(enough)) if enough.any() else len(candidates) - 1
+        num_screened = np.maximum(1, screened[:, chosen]).astype(np.int64)
+        return cls(observed, scale, float(candidates[chosen])), num_screened.tolist()
+
+    def accepts(self, summaries: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return which data sets are near, given their summaries, shape (data sets, columns)."""
+        distance = _distance(summaries, self.centre, self.scale)
+        return (distance <= self.radius) & np.isfinite(distance)
+
+
+def allocate(rates: NDArray[np.float64], costs: NDArray[np.float64], budget: float) -> NDArray[np.float64]:
+    """Return how many data sets of each model to draw, for acceptance rates of shape (models, candidates).
+
+    The variance of the log ratio of two rates is about 1 / (n_1 p_1) + 1 / (n_2 p_2); at a given cost it is least for
+    n_k in proportion to 1 / sqrt(p_k c_k). The model that comes near least often is drawn most. The result has the
+    shape of `rates`, and each of its columns costs `budget` in all.
+
+    Examples
+    --------
+    >>> allocate(np.array([[0.04], [0.01]]), np.ones(2), budget=300.0).tolist()
+    [[100.0], [200.0]]
+    """
+    spent = np.sqrt(costs[:, None] / rates)
+    shares = np.maximum(spent / spent.sum(axis=0), LEAST_SHARE)
+    return budget * shares / shares.sum(axis=0) / costs[:, None]
+
+
+def _distance(
+    summaries: NDArray[np.float64], centre: NDArray[np.float64], scale: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return how far each summary is from the centre; inf where it is not finite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = np.sqrt((((summaries - centre) / scale) ** 2).sum(axis=1))
+    return np.where(np.isnan(found), np.inf, found)
+
+
 class Near(NamedTuple):
-    """The simulations of one model that came near: their features, and of how many in all they are."""
+    """The simulations of one model that came near.
+
+    Parameters
+    ----------
+    features
+        Their features, shape (simulations, features).
+    num_screened
+        The number of simulations that they were found among.
+    num_undefined
+        How many of those have no finite summary.
+    """
 
     features: NDArray[np.float64]
     num_screened: int
@@ -126,29 +246,51 @@ class Simulator:
             form=self.view.estimator.ensemble.form,
             executor=self.executor,
         ) as stream:
-            stream.chunks_per_task = self._chunks_per_task
+            # As many data sets as the network evaluates at once, so that none of its rows are filled up.
+            stream.chunks_per_task = max(1, prepared_at_once(self.view.estimator.ensemble.data_shape) // CHUNK_SIZE)
             while not stream.exhausted:
                 yield self._as_read(stream.take()[0])
 
-    def pilot(
-        self, index: int, seed: int, num_datasets: int, seconds: float | None, tell: Tell
-    ) -> tuple[NDArray[np.float64], float]:
-        """Return the summaries of one model's first data sets, and the seconds that one of them takes.
-
-        No more than `num_datasets` are drawn, and no more once `seconds` are over.
-        """
+    def pilot(self, budget: Budget, seeds: Sequence[int], bar: Progress) -> Pilot:
+        """Return some simulations of every model, drawn apart: the region must not depend on what is screened."""
+        num_models = len(seeds)
+        most, seconds = MOST_PILOT, math.inf
+        if budget.num_simulations is not None:
+            most = min(most, math.ceil(PILOT_SHARE * budget.num_simulations / num_models))
+        if budget.seconds is not None:
+            seconds = PILOT_SHARE * budget.seconds / num_models
+        task = bar.add_task("looking around", total=num_models * most)
         begin = time.monotonic()
-        parts = []
-        for data in self.batches(index, seed, num_datasets):
-            parts.append(self.view.summaries(data))
-            tell(len(data))
-            if seconds is not None and time.monotonic() - begin > seconds:
-                break
-        summaries = np.concatenate(parts)
-        return summaries, (time.monotonic() - begin) / len(summaries)
+        summaries, costs = [], []
+        for index, seed in enumerate(seeds):
+            started, parts = time.monotonic(), []
+            for data in self.batches(index, seed, most):
+                parts.append(self.view.summaries(data))
+                bar.advance(task, len(data))
+                if time.monotonic() - started > seconds:
+                    break
+            summaries.append(np.concatenate(parts))
+            costs.append((time.monotonic() - started) / len(summaries[-1]))
+        bar.update(task, completed=num_models * most)
+        elapsed = time.monotonic() - begin
+        self._check_defined(summaries)
+        if budget.seconds is not None:
+            # A pilot that took all the time still leaves one more like it.
+            return Pilot(summaries, np.array(costs), max(PLANNED_SHARE * (budget.seconds - elapsed), elapsed))
+        num_left = (budget.num_simulations or 0) - sum(len(of_model) for of_model in summaries)
+        return Pilot(summaries, np.ones(num_models), float(num_left))
 
-    def screen(self, index: int, seed: int, num_datasets: int, region: Region, tell: Tell) -> Near:
-        """Return what of one model's data sets is in the region; only its features are kept."""
+    def screen(self, region: Region, num_screened: Sequence[int], seeds: Sequence[int], bar: Progress) -> list[Near]:
+        """Return what of each model's data sets is in the region; only the features of those are kept."""
+        task = bar.add_task("simulating nearby", total=sum(num_screened))
+        return [
+            self._screen_one(index, seed, num_datasets, region, lambda count: bar.advance(task, count))
+            for index, (seed, num_datasets) in enumerate(zip(seeds, num_screened, strict=True))
+        ]
+
+    def _screen_one(
+        self, index: int, seed: int, num_datasets: int, region: Region, advance: Callable[[int], None]
+    ) -> Near:
         found, kept, num_undefined = [], [], 0
         for data in self.batches(index, seed, num_datasets):
             summaries = self.view.summaries(data)
@@ -158,16 +300,20 @@ class Simulator:
             if sum(map(len, kept)) >= MANY_DATASETS:
                 found.append(self.view.features(np.concatenate(kept)))
                 kept = []
-            tell(len(data))
+            advance(len(data))
         if kept and any(map(len, kept)):
             found.append(self.view.features(np.concatenate(kept)))
         features = np.concatenate(found) if found else np.zeros((0, 0))
         return Near(features, num_datasets, num_undefined)
 
-    @cached_property
-    def _chunks_per_task(self) -> int:
-        # As many data sets as the network evaluates at once, so that none of its rows are filled up.
-        return max(1, prepared_at_once(self.view.estimator.ensemble.data_shape) // CHUNK_SIZE)
+    def _check_defined(self, summaries: Sequence[NDArray[np.float64]]) -> None:
+        """Raise if the data of a model never have a summary."""
+        for of_model, model in zip(summaries, self.models, strict=True):
+            if not np.isfinite(of_model).all(axis=1).any():
+                raise ValueError(
+                    f"summary is nan or inf for all {len(of_model):,} simulations of model {model.name!r} in the "
+                    "pilot; choose one that is defined for the data of every model."
+                )
 
     def _as_read(self, data: NDArray[np.generic]) -> NDArray[np.generic]:
         """Return data sets that are shorter than the longest filled up with nan, as they were in training."""

@@ -6,14 +6,16 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from rich.progress import Progress
 
 from deepbf import _checks
+from deepbf._numerics import log_posterior_probs
+from deepbf.answer import Answer
 from deepbf.estimator import BayesFactor
 from deepbf.estimator.bayes_factor import Data
 from deepbf.estimator.fitting import fit
@@ -24,22 +26,75 @@ from deepbf.models.model import masked_where_absent
 from deepbf.networks import Structure, check_structure
 from deepbf.simulation.stream import check_executor
 from deepbf.training import Budget
-from deepbf.variants.near_evidence import FEWEST_NEAR, Comparison, NearEvidence, answer_from
-from deepbf.variants.region import Region, choose_radius
-from deepbf.variants.screening import Near, Simulator, Summary, View, summarise
-from deepbf.variants.tailored_answer import TailoredAnswer
+from deepbf.variants.local_odds import FEWEST_NEAR, NearEvidence
+from deepbf.variants.screening import Region, Simulator, Summary, View, summarise
 
-# Of the budget, what the global estimator gets where none is passed; of the rest, what the pilot gets.
+# Of the budget, what the global estimator gets where none is passed.
 GLOBAL_SHARE = 0.5
-PILOT_SHARE = 0.1
-# More would not place the region better.
-MOST_PILOT = 50_000
 # Measured on Data 1 (i), n = 128: fewer are noisier, more lie further away; see docs/tailoring.md.
 NUM_NEAR = 1000
-# Simulations a model and a wanted one near: with fewer, the region would be most of the data.
-FEWEST_A_NEAR = 5
-# Of the seconds left for screening, what is planned: the rest is for what the pilot's timing did not see.
-PLANNED_SHARE = 0.9
+# Simulations of a model for each that should come near: with fewer, the region would be most of the data.
+FEWEST_PER_NEAR = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class TailoredAnswer(Answer):
+    """An `Answer` from simulations near the observed data, with how many of each model came near.
+
+    Where a model that the Bayes factor is about came near too rarely, `tailored` is False, `log_bf`, `error` and
+    `interval` are those of the global estimator, and a warning says so, with the bound that the counts do give.
+    `surprise` and `support` are always those of the global estimator. `log_evidence` holds that of the simulations near
+    the data for the models that came near often enough, and that of the global estimator for the others; it always
+    agrees with `log_bf` and with `posterior_probs`.
+
+    Parameters
+    ----------
+    tailored
+        Whether `log_bf` comes from the simulations near the observed data.
+    global_log_bf, global_error
+        What the global estimator says, in the same direction.
+    num_near, num_screened
+        Simulations of each model that came near, and of how many.
+    radius
+        How near that is: distance between summaries, each column in units of its interquartile range over all models.
+    num_simulations
+        All simulations of the call, those of the global estimator and of the pilot included.
+    """
+
+    tailored: bool
+    global_log_bf: float
+    global_error: float | None
+    num_near: tuple[int, ...]
+    num_screened: tuple[int, ...]
+    radius: float
+    num_simulations: int
+
+    @classmethod
+    def from_answer(cls, answer: Answer, **changes: Any) -> Self:
+        """Return the tailored answer that says what `answer` says, except for what is given by name.
+
+        Every field of `answer` is carried along, also those that a later version of `Answer` adds.
+        """
+        return cls(**({field.name: getattr(answer, field.name) for field in fields(answer)} | changes))
+
+    @property
+    def acceptance_rates(self) -> tuple[float, ...]:
+        """The share of each model's simulations that came near."""
+        return tuple(near / screened for near, screened in zip(self.num_near, self.num_screened, strict=True))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, ready for JSON."""
+        return {**super().to_dict(), "acceptance_rates": self.acceptance_rates}
+
+    def _rows(self) -> list[tuple[str, str]]:
+        counts = zip(self.names, self.num_near, self.num_screened, strict=True)
+        near = ", ".join(f"{name} {count:,} of {screened:,}" for name, count, screened in counts)
+        rows = [*super()._rows(), ("near the data", near)]
+        if self.tailored:
+            sign = 1.0 if self.log_bf >= 0 else -1.0
+            error = "" if self.global_error is None else f" +- {self.global_error:.2g}"
+            rows.append(("trained globally", f"{sign * self.global_log_bf:.2f}{error}"))
+        return rows
 
 
 def fit_tailored(
@@ -113,44 +168,42 @@ def fit_tailored(
     """
     started = time.monotonic()
     model_set = ModelSet.of(models, prior_probs)
-    check_fixed_priors(model_set)
-    budget = check_budget(seconds, num_simulations, num_near, len(model_set), trains=estimator is None)
+    _check_request(model_set, summary, estimator, structure)
+    plan = _BudgetPlan.of(seconds, num_simulations, num_near, len(model_set), trains=estimator is None)
     check_executor(executor, model_set.models)
-    check_summary(summary)
-    seeds = Seeds.of(_checks.check_seed("seed", seed), len(model_set))
+    seeds = _Seeds.of(_checks.check_seed("seed", seed), len(model_set))
     num_trained = 0
     if estimator is None:
         laid_out = check_structure("vector" if structure is None else structure)
-        check_before_training(model_set, observed, laid_out, summary)
+        _check_before_training(model_set, observed, laid_out, summary)
         estimator = fit(
             model_set.models, structure=laid_out, ensemble=ensemble, executor=executor, seed=seeds.training,
-            progress=progress, **global_budget(budget),
+            progress=progress, **plan.for_training(),
         )  # fmt: skip
         num_trained = estimator.record.num_simulations
-    else:
-        check_estimator(estimator, model_set, structure)
     prior = estimator.prior_probs if prior_probs is None else model_set.prior_probs
-    comparison = Comparison(estimator, observed, prior, model, over)
+    comparison = _Comparison(estimator, observed, prior, model, over)
     # Refuses what cannot be compared before anything is simulated for it.
-    comparison.ask()
+    global_evidence = np.array(comparison.ask(model, over).log_evidence)
     view = View(estimator, summary)
     data = estimator.check_data("observed", observed)
     summaries = view.summaries(data)
-    check_observed_summary(summaries)
+    _check_observed_summary(summaries)
     simulator = Simulator(model_set.models, view, estimator.evaluated_num_obs(None, observed), executor)
     with Progress(disable=not progress) as bar:
-        pilot = look_around(simulator, budget_left(budget, num_trained, started), seeds.pilot, bar)
-        region, num_screened = choose_region(summaries[0], pilot, num_near)
-        near = screen(simulator, region, num_screened, seeds.screening, bar)
-    return answer_from(
-        comparison,
-        NearEvidence.of(near, view.features(data)[0], view.num_leading(data), np.random.default_rng(seeds.halves)),
+        pilot = simulator.pilot(plan.left(num_trained, time.monotonic() - started), seeds.pilot, bar)
+        region, num_screened = Region.choose(summaries[0], pilot, num_near)
+        near = simulator.screen(region, num_screened, seeds.screening, bar)
+    rng = np.random.default_rng(seeds.halves)
+    return comparison.answer(
+        global_evidence,
+        NearEvidence.of(near, view.features(data)[0], view.num_leading(data), rng),
         radius=region.radius,
         num_simulations=num_trained + pilot.num_datasets + sum(num_screened),
     )
 
 
-class Seeds(NamedTuple):
+class _Seeds(NamedTuple):
     """One seed for each use, so that no use depends on how much another draws."""
 
     training: int
@@ -159,112 +212,137 @@ class Seeds(NamedTuple):
     screening: list[int]
 
     @classmethod
-    def of(cls, seed: int, num_models: int) -> Seeds:
-        """Return the seeds that follow from the user's."""
+    def of(cls, seed: int, num_models: int) -> _Seeds:
         children = np.random.SeedSequence(seed).spawn(2 + 2 * num_models)
         training, halves, *others = (int(child.generate_state(1, np.uint64)[0]) for child in children)
         return cls(training, halves, others[:num_models], others[num_models:])
 
 
-class Pilot(NamedTuple):
-    """Summaries of some data sets of each model; what each costs, and what all that are screened may cost."""
+@dataclass(frozen=True)
+class _BudgetPlan:
+    """The budget of the call, divided between training the global estimator and simulating near the data."""
 
-    summaries: list[NDArray[np.float64]]
-    costs: NDArray[np.float64]
-    budget: float
+    budget: Budget
 
-    @property
-    def num_datasets(self) -> int:
-        """Data sets of all models."""
-        return sum(len(of_model) for of_model in self.summaries)
+    @classmethod
+    def of(
+        cls, seconds: float | None, num_simulations: int | None, num_near: int, num_models: int, *, trains: bool
+    ) -> _BudgetPlan:
+        """Return the plan, if the budget can bring as many simulations near as wanted."""
+        wanted = _checks.check_count("num_near", num_near, least=FEWEST_NEAR)
+        budget = Budget.of(seconds, None, num_simulations, num_models=num_models)
+        least = math.ceil(num_models * wanted * FEWEST_PER_NEAR / (GLOBAL_SHARE if trains else 1.0))
+        if budget.num_simulations is not None and budget.num_simulations < least:
+            shared = "half of which train the global estimator, " if trains else ""
+            raise ValueError(
+                f"num_simulations must be at least {least:,}, {shared}to bring num_near={wanted:,} of each model near; "
+                f"received {budget.num_simulations:,}. Pass more, or a smaller num_near."
+            )
+        return cls(budget)
 
+    def for_training(self) -> dict[str, Any]:
+        """Return the global estimator's share, as `fit` takes it."""
+        if self.budget.num_simulations is not None:
+            return {"num_simulations": math.ceil(GLOBAL_SHARE * self.budget.num_simulations)}
+        return {"seconds": GLOBAL_SHARE * (self.budget.seconds or 0.0)}
 
-def look_around(simulator: Simulator, budget: Budget, seeds: Sequence[int], bar: Progress) -> Pilot:
-    """Return the pilot, drawn apart from all that is screened later: the region must not depend on that."""
-    num_models = len(seeds)
-    most, seconds = MOST_PILOT, None
-    if budget.num_simulations is not None:
-        most = min(most, math.ceil(PILOT_SHARE * budget.num_simulations / num_models))
-    if budget.seconds is not None:
-        seconds = PILOT_SHARE * budget.seconds / num_models
-    task = bar.add_task("looking around", total=num_models * most)
-    begin = time.monotonic()
-    drawn = [
-        simulator.pilot(k, seed, most, seconds, lambda count: bar.advance(task, count)) for k, seed in enumerate(seeds)
-    ]
-    bar.update(task, completed=num_models * most)
-    elapsed = time.monotonic() - begin
-    summaries = [of_model for of_model, _ in drawn]
-    check_defined(summaries, [model.name for model in simulator.models])
-    if budget.seconds is not None:
-        # A pilot that took all the time still leaves one more like it.
-        affordable = max(PLANNED_SHARE * (budget.seconds - elapsed), elapsed)
-        return Pilot(summaries, np.array([seconds_each for _, seconds_each in drawn]), affordable)
-    num_left = (budget.num_simulations or 0) - sum(len(of_model) for of_model in summaries)
-    return Pilot(summaries, np.ones(num_models), float(num_left))
-
-
-def choose_region(observed: NDArray[np.float64], pilot: Pilot, num_near: int) -> tuple[Region, list[int]]:
-    """Return the region around the observed summary, and how many data sets of each model to screen."""
-    everything = Region.around(observed, pilot.summaries)
-    distances = [everything.distance(of_model) for of_model in pilot.summaries]
-    radius, num_screened = choose_radius(distances, pilot.costs, pilot.budget, num_near)
-    return replace(everything, radius=radius), num_screened.tolist()
+    def left(self, num_trained: int, elapsed: float) -> Budget:
+        """Return what is left for the pilot and for screening."""
+        if self.budget.num_simulations is not None:
+            return Budget(num_simulations=self.budget.num_simulations - num_trained)
+        # Training may have taken all of it under load: a tenth is used in any case.
+        seconds = self.budget.seconds or 0.0
+        return Budget(seconds=max(seconds - elapsed, seconds / 10))
 
 
-def screen(
-    simulator: Simulator, region: Region, num_screened: Sequence[int], seeds: Sequence[int], bar: Progress
-) -> list[Near]:
-    """Return what of each model's simulations came near."""
-    task = bar.add_task("simulating nearby", total=sum(num_screened))
-    return [
-        simulator.screen(k, seed, num_datasets, region, lambda count: bar.advance(task, count))
-        for k, (seed, num_datasets) in enumerate(zip(seeds, num_screened, strict=True))
-    ]
+@dataclass(frozen=True)
+class _Comparison:
+    """What was asked: the data, the prior, and perhaps the two models that the Bayes factor is about."""
 
+    estimator: BayesFactor
+    observed: Data
+    prior_probs: NDArray[np.float64]
+    model: int | str | None
+    over: int | str | None
 
-def check_budget(
-    seconds: float | None, num_simulations: int | None, num_near: int, num_models: int, *, trains: bool
-) -> Budget:
-    """Return the checked budget, if it can bring as many simulations near as wanted."""
-    wanted = _checks.check_count("num_near", num_near, least=FEWEST_NEAR)
-    budget = Budget.of(seconds, None, num_simulations, num_models=num_models)
-    least = math.ceil(num_models * wanted * FEWEST_A_NEAR / (GLOBAL_SHARE if trains else 1.0))
-    if budget.num_simulations is not None and budget.num_simulations < least:
-        shared = "half of which train the global estimator, " if trains else ""
-        raise ValueError(
-            f"num_simulations must be at least {least:,}, {shared}to bring num_near={wanted:,} of each model near; "
-            f"received {budget.num_simulations:,}. Pass more, or a smaller num_near."
+    def ask(self, model: int | str | None, over: int | str | None) -> Answer:
+        """Return the global estimator's answer about two models; None leaves one of them to `BayesFactor.compare`."""
+        return self.estimator.compare(self.observed, prior_probs=self.prior_probs, model=model, over=over)
+
+    def pair(self, evidence: NDArray[np.float64]) -> tuple[int, int]:
+        """Return which models the Bayes factor is about, by the rule of `BayesFactor.compare`."""
+        best_first = np.argsort(-(evidence + np.log(self.prior_probs)), kind="stable")
+        ranking = best_first if len(evidence) > 2 else np.arange(2)
+        first = int(ranking[0]) if self.model is None else self.estimator.index_of("model", self.model)
+        if self.over is not None:
+            return first, self.estimator.index_of("over", self.over)
+        return first, next(int(k) for k in ranking if k != first)
+
+    def answer(
+        self, global_evidence: NDArray[np.float64], near: NearEvidence, *, radius: float, num_simulations: int
+    ) -> TailoredAnswer:
+        """Return what is known: of models that came near from what did, of others from the global estimator."""
+        names = self.estimator.names
+        evidence = near.joined_with(global_evidence)
+        known = set(self.pair(evidence)) & set(near.known.tolist())
+        if len(known) == 1:
+            # Their Bayes factor is the global one. The scales meet there, so that the evidences agree with it.
+            evidence = near.joined_with(global_evidence, *known)
+        first, second = self.pair(evidence)
+        compared = self.ask(first, second)
+        tailored = first in near.known and second in near.known
+        warnings = near.count_warnings(names)
+        found: dict[str, Any] = {}
+        if tailored:
+            found = dict(zip(("log_bf", "error", "interval"), near.log_bf(first, second), strict=True))
+            warnings += near.beyond_warnings(names, first, second)
+        else:
+            warnings += ["this is the answer of the global estimator", *compared.warnings]
+        return TailoredAnswer.from_answer(
+            compared,
+            **found,
+            log_evidence=tuple((evidence - evidence.max()).tolist()),
+            posterior_probs=tuple(np.exp(log_posterior_probs(evidence, np.log(self.prior_probs))).tolist()),
+            warnings=tuple(warnings),
+            tailored=tailored,
+            global_log_bf=compared.log_bf,
+            global_error=compared.error,
+            num_near=tuple(near.num_near.tolist()),
+            num_screened=tuple(near.num_screened.tolist()),
+            radius=radius,
+            num_simulations=num_simulations,
         )
-    return budget
 
 
-def global_budget(budget: Budget) -> dict[str, Any]:
-    """Return the global estimator's share, as `fit` takes it."""
-    if budget.num_simulations is not None:
-        return {"num_simulations": math.ceil(GLOBAL_SHARE * budget.num_simulations)}
-    return {"seconds": GLOBAL_SHARE * (budget.seconds or 0.0)}
-
-
-def budget_left(budget: Budget, num_trained: int, started: float) -> Budget:
-    """Return what is left for the pilot and for screening."""
-    if budget.num_simulations is not None:
-        return Budget(num_simulations=budget.num_simulations - num_trained)
-    # Training may have taken all of it under load: a tenth is used in any case.
-    seconds = budget.seconds or 0.0
-    return Budget(seconds=max(seconds - (time.monotonic() - started), seconds / 10))
-
-
-def check_summary(summary: object) -> None:
-    """Raise unless `summary` is a function, or none."""
+def _check_request(
+    model_set: ModelSet, summary: object, estimator: object, structure: str | Mapping[str, str] | None
+) -> None:
+    """Raise unless the priors are fixed, `summary` is a function, and `estimator` is one of these models, if given."""
+    if model_set.hyperparameters:
+        raise ValueError(
+            f"models must have fixed priors to be tailored to one data set; theirs depend on "
+            f"{describe(model_set.hyperparameters)}. Fix them: [model.at(...) for model in models]."
+        )
     if summary is not None and not callable(summary):
         raise TypeError(
             f"summary must be a function of data sets or None; received {summary!r}. "
             "Pass, for example, summary=lambda data: data.mean(axis=1, keepdims=True)."
         )
+    if estimator is None:
+        return
+    if not isinstance(estimator, BayesFactor):
+        raise TypeError(
+            f"estimator must be what deepbf.fit or deepbf.load returns; received {type(estimator).__name__}. "
+            "Leave it out to have one trained."
+        )
+    if structure is not None and check_structure(structure) != estimator.structure:
+        raise ValueError(
+            f"structure={structure!r} is not that of the estimator, {estimator.structure!r}; leave it out."
+        )
+    estimator.check_models(model_set.models)
 
 
-def check_before_training(model_set: ModelSet, observed: Data, structure: Structure, summary: Summary | None) -> None:
+def _check_before_training(model_set: ModelSet, observed: Data, structure: Structure, summary: Summary | None) -> None:
     """Raise on what is plainly wrong, after two data sets of each model: training takes long."""
     for model in model_set.models:
         simulated = model.simulate(2, seed=0).data
@@ -281,33 +359,10 @@ def check_before_training(model_set: ModelSet, observed: Data, structure: Struct
                     f"observed must be one data set of shape {given.shape[1:]}; received {len(data)}. Pass one of them."
                 )
             if summary is not None:
-                check_observed_summary(summarise(summary, data))
+                _check_observed_summary(summarise(summary, data))
 
 
-def check_fixed_priors(model_set: ModelSet) -> None:
-    """Raise if priors have hyperparameters that are still open."""
-    if model_set.hyperparameters:
-        raise ValueError(
-            f"models must have fixed priors to be tailored to one data set; theirs depend on "
-            f"{describe(model_set.hyperparameters)}. Fix them: [model.at(...) for model in models]."
-        )
-
-
-def check_estimator(estimator: object, model_set: ModelSet, structure: str | Mapping[str, str] | None) -> None:
-    """Raise unless `estimator` is one of these models, and of the structure if one is given."""
-    if not isinstance(estimator, BayesFactor):
-        raise TypeError(
-            f"estimator must be what deepbf.fit or deepbf.load returns; received {type(estimator).__name__}. "
-            "Leave it out to have one trained."
-        )
-    if structure is not None and check_structure(structure) != estimator.structure:
-        raise ValueError(
-            f"structure={structure!r} is not that of the estimator, {estimator.structure!r}; leave it out."
-        )
-    estimator.check_models(model_set.models)
-
-
-def check_observed_summary(summaries: NDArray[np.float64]) -> None:
+def _check_observed_summary(summaries: NDArray[np.float64]) -> None:
     """Raise unless the observed data have a finite summary."""
     nonfinite = _checks.describe_nonfinite(summaries)
     if nonfinite is not None:
@@ -315,13 +370,3 @@ def check_observed_summary(summaries: NDArray[np.float64]) -> None:
             f"summary of observed has {nonfinite} (leading axis: data sets). "
             "Choose a summary that is defined for the observed data."
         )
-
-
-def check_defined(summaries: Sequence[NDArray[np.float64]], names: Sequence[str]) -> None:
-    """Raise if a model's data never have a summary."""
-    for of_model, name in zip(summaries, names, strict=True):
-        if not np.isfinite(of_model).all(axis=1).any():
-            raise ValueError(
-                f"summary is nan or inf for all {len(of_model):,} simulations of model {name!r} in the pilot; "
-                "choose one that is defined for the data of every model."
-            )

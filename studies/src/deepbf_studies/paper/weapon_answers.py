@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from deepbf.baselines import abc_ranked, importance
 from deepbf.variants import fit_variants
-from deepbf.variants.splitting import log_mean_inverse, mean_inverse_log
+from deepbf.variants.intrinsic import log_mean_inverse, mean_inverse_log
 from deepbf_studies.paper.methods import FNN, train
 from deepbf_studies.paper.weapon_data import Counts
 from deepbf_studies.problems import Study, load
