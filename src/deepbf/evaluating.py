@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from rich.progress import Progress
 
 from deepbf import _checks
-from deepbf.layout import NumObsRange, describe_shapes, shapes_of
 from deepbf.evaluation import Evaluation, measure
 from deepbf.evaluation.log_bf_arrays import EXACT, check_names
 from deepbf.evaluation.measuring import as_attribute
+from deepbf.layout import NumObsRange, describe_shapes, shapes_of
 from deepbf.models import Model, ModelSet
 from deepbf.models.model import masked_where_absent
 from deepbf.simulation import CHUNK_SIZE, SimulationStream, Source
@@ -245,7 +245,7 @@ def _one_dict(observed: Any, example: Mapping[str, NDArray[Any]], model: Model) 
     if received != shapes:
         raise ValueError(
             f"observed must be one data set with the arrays {describe_shapes(shapes)}, as {model.name} simulates them; "
-            f"received {type(observed).__name__ if received is None else describe(received)}."
+            f"received {type(observed).__name__ if received is None else describe_shapes(received)}."
         )
     return {name: np.asarray(observed[name])[None] for name in shapes}
 

@@ -100,8 +100,9 @@ class Source:
             group_seed = np.random.SeedSequence(self.seed, spawn_key=(model_index, chunk_index, group_index))
             data = layout.draw(model, group_size, group_seed, number)
             # Packed data are as long as the longest already.
-            length, longest = (layout.width, layout.width) if layout.packed else (number, asked.high)
+            length = layout.width if layout.packed else number
             if group_index == 0:
+                longest = layout.shape[0] if layout.shape else asked.high
                 padded = np.full((size, longest, *data.shape[2:]), np.nan)
             if data.shape[2:] != padded.shape[2:]:
                 call = Call(group_size, group_seed, number)

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -18,10 +18,11 @@ from rich.progress import Progress
 from deepbf import _checks
 from deepbf.estimator import BayesFactor
 from deepbf.estimator.bayes_factor import MANY_DATASETS
+from deepbf.layout import NumObsRange
 from deepbf.models import Model
 from deepbf.models.model import masked_where_absent
 from deepbf.networks.ensemble import compile_evaluation, in_batches
-from deepbf.simulation import CHUNK_SIZE, NumObsRange, SimulationStream
+from deepbf.simulation import CHUNK_SIZE, SimulationStream, Source
 from deepbf.standardise import Standardiser
 from deepbf.training import Budget
 from deepbf.training.intake import prepared_at_once
@@ -58,8 +59,7 @@ class View:
             return np.mean(self.estimator.log_odds_members(data), axis=0).astype(np.float64)
         # The user's function is given what simulators return: masked where observations are absent, by name if they
         # are several arrays.
-        form = self.estimator.ensemble.form
-        return summarise(self.summary, masked_where_absent(data if form is None else form.unpack(data)))
+        return summarise(self.summary, masked_where_absent(self.estimator.layout.as_simulated(data)))
 
     def features(self, data: NDArray[np.generic]) -> NDArray[np.float64]:
         """Return the features of data sets as the ensemble reads them, one row each."""
@@ -79,8 +79,7 @@ class View:
 
     @cached_property
     def _num_read(self) -> int:
-        ensemble = self.estimator.ensemble
-        return ensemble.preparation.layout(ensemble.data_shape).num_summary
+        return self.estimator.ensemble.preparation.layout(self.estimator.layout.shape).num_summary
 
     @cached_property
     def _prepare(self) -> Callable[[jax.Array], jax.Array]:
@@ -237,19 +236,15 @@ class Simulator:
 
     def batches(self, index: int, seed: int, num_datasets: int) -> Iterator[NDArray[np.generic]]:
         """Yield data sets of one model; the same seed gives the same ones on every executor."""
-        number = None if self.num_obs is None else NumObsRange(self.num_obs, self.num_obs)
-        with SimulationStream(
-            [self.models[index]],
-            seed,
-            num_datasets=num_datasets,
-            num_obs=number,
-            form=self.view.estimator.ensemble.form,
-            executor=self.executor,
-        ) as stream:
+        layout = self.view.estimator.layout
+        if self.num_obs is not None:
+            layout = replace(layout, asked=NumObsRange(self.num_obs, self.num_obs))
+        source = Source((self.models[index],), layout, seed)
+        with SimulationStream(source, num_datasets=num_datasets, executor=self.executor) as stream:
             # As many data sets as the network evaluates at once, so that none of its rows are filled up.
-            stream.chunks_per_task = max(1, prepared_at_once(self.view.estimator.ensemble.data_shape) // CHUNK_SIZE)
+            stream.chunks_per_task = max(1, prepared_at_once(layout.shape) // CHUNK_SIZE)
             while not stream.exhausted:
-                yield self._as_read(stream.take()[0])
+                yield stream.take()[0]
 
     def pilot(self, budget: Budget, seeds: Sequence[int], bar: Progress) -> Pilot:
         """Return some simulations of every model, drawn apart: the region must not depend on what is screened."""
@@ -314,12 +309,3 @@ class Simulator:
                     f"summary is nan or inf for all {len(of_model):,} simulations of model {model.name!r} in the "
                     "pilot; choose one that is defined for the data of every model."
                 )
-
-    def _as_read(self, data: NDArray[np.generic]) -> NDArray[np.generic]:
-        """Return data sets that are shorter than the longest filled up with nan, as they were in training."""
-        ensemble = self.view.estimator.ensemble
-        if self.num_obs is None or ensemble.form is not None:
-            return data
-        padded = np.full((len(data), *ensemble.data_shape), np.nan)
-        padded[:, : data.shape[1]] = data
-        return padded

@@ -15,8 +15,8 @@ from deepbf._jeffreys import strength_on_jeffreys_scale
 from deepbf._numerics import ensemble_error, log_ratio
 from deepbf.answer import write_odds
 from deepbf.estimator import BayesFactor
-from deepbf.estimator.fractional import fractional_log_odds
-from deepbf.fitting import fit
+from deepbf.estimator.fitting import fit
+from deepbf.layout import Structure, find_structure
 from deepbf.models import Model
 from deepbf.variants.intrinsic import Subsets, log_mean_inverse, mean_inverse_log
 
@@ -125,13 +125,13 @@ class Variants:
     over: int | str = 1
 
     def __post_init__(self) -> None:
-        structure, num_obs = self.estimator.structure, self.estimator.num_obs
-        if structure != "exchangeable":
+        layout, structure = self.estimator.layout, self.estimator.structure
+        if layout.packed or not layout.arrays[0].structure.any_order:
             raise ValueError(
                 f"variants split data into training and test samples, so they need structure='exchangeable'; the "
                 f"estimator was fitted with structure={structure!r}, whose parts cannot be exchanged."
             )
-        if num_obs is None:
+        if layout.num_obs is None:
             raise ValueError(
                 "variants need Bayes factors at several sample sizes; the estimator is for data sets of shape "
                 f"{self.estimator.data_shape}. Fit with num_obs=(fewest, most), or call deepbf.fit_variants."
@@ -192,7 +192,7 @@ class Variants:
                 f"{batch.shape[1]} is {fraction * batch.shape[1]:.3g}. Pass a larger one, or fit from fewer."
             )
         whole = self._members(batch)
-        odds = fractional_log_odds(self.estimator, self.estimator.check_data("data", batch), fraction)
+        odds = self.estimator.fractional_log_odds(self.estimator.layout.check("data", batch), fraction)
         part = log_ratio(odds, *self._pair())
         return self._result("fractional", whole - part, (whole, part), needs_independence=True)
 
@@ -263,7 +263,7 @@ class Variants:
     def _batch(self, data: ArrayLike) -> NDArray[np.generic]:
         """Return data sets of one length along a leading axis, within the range of the estimator."""
         array = _checks.check_numeric_array("data", data)
-        num_axes = len(self.estimator.ensemble.data_shape)
+        num_axes = len(self.estimator.layout.shape)
         if array.ndim == num_axes:
             array = array[None]
         if array.ndim != num_axes + 1:
@@ -362,7 +362,8 @@ def fit_variants(
     if not sizes:
         raise ValueError("num_training must be at least one number of observations; received none.")
     smallest = min(_check_training("num_training", size, num_obs) for size in sizes)
-    if structure != "exchangeable":
+    found = find_structure(structure)
+    if not isinstance(found, Structure) or not found.any_order:
         raise ValueError(
             f"structure must be 'exchangeable': variants split data into training and test samples; received "
             f"{structure!r}."

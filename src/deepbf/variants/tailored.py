@@ -17,14 +17,12 @@ from deepbf import _checks
 from deepbf._numerics import log_posterior_probs
 from deepbf.answer import Answer
 from deepbf.estimator import BayesFactor
-from deepbf.estimator.bayes_factor import Data
 from deepbf.estimator.fitting import fit
-from deepbf.estimator.observed_data import check_fixed
+from deepbf.layout import Data, Structure, find_structure
 from deepbf.models import Model, ModelSet
 from deepbf.models.hyperparameters import describe
 from deepbf.models.model import masked_where_absent
-from deepbf.networks import Structure, check_structure
-from deepbf.simulation.stream import check_executor
+from deepbf.simulation import check_executor
 from deepbf.training import Budget
 from deepbf.variants.local_odds import FEWEST_NEAR, NearEvidence
 from deepbf.variants.screening import Region, Simulator, Summary, View, summarise
@@ -174,10 +172,10 @@ def fit_tailored(
     seeds = _Seeds.of(_checks.check_seed("seed", seed), len(model_set))
     num_trained = 0
     if estimator is None:
-        laid_out = check_structure("vector" if structure is None else structure)
-        _check_before_training(model_set, observed, laid_out, summary)
+        wanted = "vector" if structure is None else structure
+        _check_before_training(model_set, observed, find_structure(wanted), summary)
         estimator = fit(
-            model_set.models, structure=laid_out, ensemble=ensemble, executor=executor, seed=seeds.training,
+            model_set.models, structure=wanted, ensemble=ensemble, executor=executor, seed=seeds.training,
             progress=progress, **plan.for_training(),
         )  # fmt: skip
         num_trained = estimator.record.num_simulations
@@ -186,7 +184,7 @@ def fit_tailored(
     # Refuses what cannot be compared before anything is simulated for it.
     global_evidence = np.array(comparison.ask(model, over).log_evidence)
     view = View(estimator, summary)
-    data = estimator.check_data("observed", observed)
+    data = estimator.layout.check_one("observed", observed)
     summaries = view.summaries(data)
     _check_observed_summary(summaries)
     simulator = Simulator(model_set.models, view, estimator.evaluated_num_obs(None, observed), executor)
@@ -335,14 +333,16 @@ def _check_request(
             f"estimator must be what deepbf.fit or deepbf.load returns; received {type(estimator).__name__}. "
             "Leave it out to have one trained."
         )
-    if structure is not None and check_structure(structure) != estimator.structure:
+    if structure is not None and structure != estimator.structure:
         raise ValueError(
             f"structure={structure!r} is not that of the estimator, {estimator.structure!r}; leave it out."
         )
     estimator.check_models(model_set.models)
 
 
-def _check_before_training(model_set: ModelSet, observed: Data, structure: Structure, summary: Summary | None) -> None:
+def _check_before_training(
+    model_set: ModelSet, observed: Data, structure: Structure | Mapping[str, Structure], summary: Summary | None
+) -> None:
     """Raise on what is plainly wrong, after two data sets of each model: training takes long."""
     for model in model_set.models:
         simulated = model.simulate(2, seed=0).data
@@ -350,10 +350,8 @@ def _check_before_training(model_set: ModelSet, observed: Data, structure: Struc
         if summary is not None:
             summarise(summary, given)
         # Data of varying size are checked by the estimator, which knows their range.
-        if isinstance(structure, str) and structure != "nested" and isinstance(given, np.ndarray):
-            if np.ma.isMaskedArray(given):
-                continue
-            data = check_fixed("observed", observed, structure, given.shape[1:])
+        if isinstance(structure, Structure) and isinstance(given, np.ndarray) and not np.ma.isMaskedArray(given):
+            data = structure.check_observed("observed", observed, given.shape[1:], (), varies=False, extrapolate=False)
             if len(data) != 1:
                 raise ValueError(
                     f"observed must be one data set of shape {given.shape[1:]}; received {len(data)}. Pass one of them."
