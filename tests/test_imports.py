@@ -12,11 +12,12 @@ PACKAGE = ROOT / "src" / "deepbf"
 
 # A room is a module or a folder directly inside src/deepbf; beside it stand the rooms it may import.
 # A room may always import itself.  "__init__" is the package's own front door, `import deepbf`.
-FLOOR = {"_checks", "_files", "_jeffreys", "_lazy", "_mixed", "_numerics", "_rows", "_version"}
+FLOOR = {"_checks", "_files", "_jeffreys", "_numerics", "_rows", "_version"}
+DATA = FLOOR | {"models", "layout"}
 LEARNING = {"networks", "losses", "standardise"}
-ESTIMATION = FLOOR | LEARNING | {"models", "simulation", "training", "answer", "estimator"}
 RESULTS = {"evaluation", "evaluating", "plots"}
-EVERYTHING = ESTIMATION | RESULTS | {"fitting", "baselines", "variants", "criticism"}
+ESTIMATION = DATA | LEARNING | {"simulation", "support", "training", "answer", "evaluation", "evaluating"}
+EVERYTHING = ESTIMATION | RESULTS | {"estimator", "baselines", "variants", "criticism"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "_checks": set(),
@@ -24,28 +25,29 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_numerics": {"_checks"},
     "_files": set(),
     "_jeffreys": set(),
-    "_lazy": set(),
-    "_mixed": set(),
     "_rows": set(),
     "models": FLOOR,
-    "simulation": FLOOR | {"models"},
-    "networks": FLOOR,
+    # What data look like; no JAX, for workers that only simulate need it.
+    "layout": FLOOR | {"models"},
+    "simulation": DATA,
+    "networks": FLOOR | {"layout"},
     "losses": FLOOR,
     "standardise": FLOOR,
-    "training": FLOOR | LEARNING | {"models", "simulation"},
-    # Plain data, below the estimator that builds it.
-    "answer": FLOOR | {"plots"},
-    "estimator": (ESTIMATION | {"evaluation", "evaluating"}) - {"estimator"},
-    # Simulates, asks estimators of any kind, and hands the arrays to evaluation.
-    "evaluating": FLOOR | {"models", "simulation", "evaluation"},
-    # The one call that puts training and estimator together.
-    "fitting": ESTIMATION,
-    "variants": ESTIMATION | RESULTS | {"fitting"},
-    "criticism": ESTIMATION | RESULTS | {"fitting"},
-    # The independent judge: shares neither networks nor training with what it judges.
-    "baselines": FLOOR | {"models", "simulation"},
     # Takes arrays.
     "evaluation": FLOOR,
+    # Simulates, asks estimators of any kind, and hands the arrays to evaluation.
+    "evaluating": DATA | {"simulation", "evaluation"},
+    # How typical data are: fitted in training, asked by the estimator.
+    "support": FLOOR | {"layout", "networks", "evaluation"},
+    "training": DATA | LEARNING | {"simulation", "support"},
+    # Plain data, below the estimator that builds it.
+    "answer": FLOOR | {"plots"},
+    # The trained map, and the one call that trains it.
+    "estimator": ESTIMATION,
+    "variants": ESTIMATION | RESULTS | {"estimator"},
+    "criticism": ESTIMATION | RESULTS | {"estimator"},
+    # The independent judge: shares neither networks nor training with what it judges.
+    "baselines": DATA | {"simulation"},
     # Computes nothing.
     "plots": FLOOR,
     # One comparison of known answer, for the demo and the documentation.
@@ -183,7 +185,7 @@ ALLOWED = {
     ),
     "below": (
         "training/loop.py",
-        "from deepbf import losses\nfrom ..simulation.chunks import run\nfrom .._checks import f",
+        "from deepbf import losses\nfrom ..simulation.source import run\nfrom .._checks import f",
     ),
     "answer below the estimator": ("estimator.py", "from .answer import Answer\nfrom deepbf.networks import DeepSet"),
     "other libraries": ("_checks.py", "import numpy as np\nfrom jax import numpy\nimport deepbfx"),

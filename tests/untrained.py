@@ -1,5 +1,6 @@
 """Estimators with random weights: every network by name, without the time it takes to train one."""
 
+from dataclasses import replace
 from functools import cache
 
 import equinox as eqx
@@ -48,6 +49,10 @@ def untrained(
     data_shape = data_shape or USUAL_SHAPES[structure]
     pilot = pilot_data(data_shape, len(names))
     layout = DataLayout((ArrayLayout(WHOLE, STRUCTURES[structure]),)).seen(pilot)
+    if structure == "nested":
+        # As if groups of every size had been simulated.
+        sizes = ((1, data_shape[0]), (1, data_shape[1]))
+        layout = replace(layout, arrays=(replace(layout.arrays[0], sizes=sizes),))
     standardiser = Standardiser.fit(pilot, num_axes=STRUCTURES[structure].num_axes)
     standardised = [standardiser(data) for data in pilot]
     preparation = kind.fit_preparation(standardised)

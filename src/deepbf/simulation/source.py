@@ -121,7 +121,7 @@ def draw_num_obs(asked: NumObsRange, seed: int, chunk_index: int, num_datasets: 
     Examples
     --------
     >>> draw_num_obs(NumObsRange(2, 4), seed=1, chunk_index=0, num_datasets=40)
-    [(16, 3), (16, 4), (8, 2)]
+    [(16, 3), (16, 2), (8, 4)]
     """
     num_groups = -(-num_datasets // GROUP_SIZE)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(NUM_OBS_KEY, chunk_index)))

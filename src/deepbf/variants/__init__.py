@@ -1,23 +1,6 @@
 """Variants of the Bayes factor: partial, posterior, fractional and intrinsic ones, and one tailored to the data."""
 
-from __future__ import annotations
+import lazy_loader
 
-from typing import TYPE_CHECKING
-
-from deepbf._lazy import lazy_names
-
-if TYPE_CHECKING:
-    from deepbf.variants.splitting import VariantBayesFactor, Variants, fit_variants
-    from deepbf.variants.tailored import TailoredAnswer, fit_tailored
-
-__all__ = ["TailoredAnswer", "VariantBayesFactor", "Variants", "fit_tailored", "fit_variants"]
-
-_HOMES = {
-    "TailoredAnswer": "tailored",
-    "VariantBayesFactor": "splitting",
-    "Variants": "splitting",
-    "fit_tailored": "tailored",
-    "fit_variants": "splitting",
-}
-
-__getattr__ = lazy_names(__name__, _HOMES)
+# Names are looked up when first used: a worker process that only simulates never loads the neural side.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
