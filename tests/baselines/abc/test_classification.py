@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from deepbf.baselines.abc import abc_forest, abc_logistic
-from deepbf.baselines.abc.half_sampling import error_from_halves, split_in_halves
+from deepbf.baselines.abc.acceptance import half_sampling_error
 from deepbf.baselines.abc.logistic import epanechnikov
 from deepbf_studies.problems import normal_mean_log_bf
 from tests.baselines.abc import problems
@@ -97,9 +97,8 @@ def test_epanechnikov_weights() -> None:
 
 def test_half_sampling_finds_the_error_of_a_mean() -> None:
     values = np.random.default_rng(0).standard_normal(1000)
-    splits = split_in_halves(1000, 400, np.random.default_rng(1))
-    first, second = (np.array([values[split[side]].mean() for split in splits]) for side in (0, 1))
-    assert error_from_halves(first, second) == pytest.approx(values.std() / np.sqrt(1000), rel=0.1)
+    error = half_sampling_error(lambda rows: values[rows].mean(), 1000, 400, np.random.default_rng(1))
+    assert error == pytest.approx(values.std() / np.sqrt(1000), rel=0.1)
 
 
 def test_forest_finds_the_exact_bayes_factor() -> None:
