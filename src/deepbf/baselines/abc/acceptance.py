@@ -63,7 +63,7 @@ def abc_epsilon(
     reference
         One array of data sets per model, instead of simulating.
     seed
-        The same seed gives the same draws.
+        The same seed gives the same draws of a model wherever it stands: swapping two models flips the sign exactly.
 
     Returns
     -------
@@ -161,7 +161,7 @@ def abc_ranked(
     reference
         One array of data sets per model, instead of simulating.
     seed
-        The same seed gives the same draws.
+        The same seed gives the same draws of a model wherever it stands: swapping two models flips the sign exactly.
 
     Returns
     -------

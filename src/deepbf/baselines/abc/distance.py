@@ -42,7 +42,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,12 +139,14 @@ def check_distance(distance: object) -> PointDistance | DistanceFn:
     """Return the distance that a name stands for, or the function or `PointDistance` itself; refuse anything else."""
     if isinstance(distance, str):
         return DISTANCES[_checks.check_choice("distance", distance, DISTANCES)]
-    if isinstance(distance, type) or not (isinstance(distance, PointDistance) or callable(distance)):
+    if isinstance(distance, PointDistance):
+        return distance
+    if isinstance(distance, type) or not callable(distance):
         raise TypeError(
             f"distance must be one of {', '.join(map(repr, DISTANCES))}, a function of observed and simulated "
             f"summaries, or an instance of a PointDistance; received {distance!r}. See deepbf.baselines.abc.distance."
         )
-    return distance
+    return cast("DistanceFn", distance)
 
 
 def learn_distance(distance: PointDistance | DistanceFn, observed: Values, pilot: Values) -> LearnedDistance:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings as python_warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -15,7 +14,7 @@ from deepbf import _checks
 from deepbf.baselines.abc.acceptance import HALF_A_DRAW, half_sampling_error
 from deepbf.baselines.abc.distance import Summary, feature_scale
 from deepbf.baselines.abc.nearest import read_table
-from deepbf.baselines.abc.reference import Comparison, compare
+from deepbf.baselines.abc.reference import Comparison, compare, name_ranks
 from deepbf.baselines.baseline_result import BaselineResult
 from deepbf.models import Model
 
@@ -41,9 +40,10 @@ def abc_forest(
     """Return the model that a random forest chooses, and its evidence from a second forest's posterior probability.
 
     The first forest classifies the reference draws by model; the majority of its trees chooses the model at the
-    observed data. The second regresses, on the same summaries, whether the first one was wrong out of bag: one minus
-    its value at the observed data estimates the posterior probability of the chosen model (Pudlo et al., 2016). Shares
-    of votes are no posterior probabilities, and stand only in the diagnostics.
+    observed data. The second regresses, on the same summaries, whether the first one was wrong out of bag, that is by
+    the majority of the trees that were grown without the draw: one minus its value at the observed data estimates the
+    posterior probability of the chosen model (Pudlo et al., 2016). Shares of votes are no posterior probabilities, and
+    stand only in the diagnostics.
 
     With two models the probability of the chosen one gives the log Bayes factor, after the prior odds of the reference
     are divided out. With more, the method says nothing about the others: their log evidence is nan, and so are the log
@@ -78,7 +78,7 @@ def abc_forest(
     reference
         One array of data sets per model, instead of simulating.
     seed
-        The same seed gives the same draws and forests.
+        The same seed gives the same draws and forests. Swapping two models flips the sign exactly.
 
     Returns
     -------
@@ -117,7 +117,9 @@ def abc_forest(
             )
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(num_models + 1,)))
     points, target = _moderate(table.points, comparison), _moderate(comparison.observed, comparison)
-    growth = _Growth(num_models, num_trees, leaf_size or math.ceil(math.sqrt(len(points)) / 2))
+    growth = _Growth(
+        name_ranks(comparison.model_set.names), num_trees, leaf_size or math.ceil(math.sqrt(len(points)) / 2)
+    )
     whole = _grow(growth, points, table.labels, target, rng)
 
     def on_half(rows: NDArray[np.intp]) -> NDArray[np.float64]:
@@ -129,9 +131,9 @@ def abc_forest(
 
 
 class _Growth(NamedTuple):
-    """What all forests of one call share."""
+    """What all forests of one call share; `ranks` is the order of the models by name, in which forests see them."""
 
-    num_models: int
+    ranks: NDArray[np.intp]
     num_trees: int
     leaf_size: int
 
@@ -140,13 +142,10 @@ class _Forests(NamedTuple):
     """What both forests say at the observed data: one entry or row per data set."""
 
     votes: NDArray[np.float64]
+    chosen: NDArray[np.intp]
     error_rate: NDArray[np.float64]
     out_of_bag_error: float
     counts: NDArray[np.int64]
-
-    @property
-    def chosen(self) -> NDArray[np.intp]:
-        return self.votes.argmax(axis=1)
 
     @property
     def adjusted_error(self) -> NDArray[np.float64]:
@@ -175,20 +174,19 @@ def _grow(
 ) -> _Forests:
     """Return both stages' answers at `observed`, trained on these draws."""
     seeds = rng.integers(0, 2**31, 2)
+    named = growth.ranks[labels]
+    num_models = len(growth.ranks)
     classifier = RandomForestClassifier(
-        growth.num_trees,
-        min_samples_leaf=growth.leaf_size,
-        oob_score=True,
-        n_jobs=-1,
-        random_state=int(seeds[0]),
+        growth.num_trees, min_samples_leaf=growth.leaf_size, n_jobs=-1, random_state=int(seeds[0])
     )
-    with python_warnings.catch_warnings():
-        # Draws that no tree left out are dropped below.
-        python_warnings.filterwarnings("ignore", message="Some inputs do not have OOB scores")
-        classifier.fit(points, labels)
-    shares = np.asarray(classifier.oob_decision_function_)
-    judged = np.nan_to_num(shares).sum(axis=1) > 0
-    wrong = classifier.classes_[shares[judged].argmax(axis=1)] != labels[judged]
+    classifier.fit(points, named)
+    # One rule for both: the majority of the trees asked, and among equals the first model by name.
+    left_out = [np.delete(np.arange(len(points)), in_bag) for in_bag in classifier.estimators_samples_]
+    out_of_bag = _count_votes(classifier, points, left_out, num_models)
+    judged = out_of_bag.any(axis=1)
+    wrong = out_of_bag[judged].argmax(axis=1) != named[judged]
+    everything = [np.arange(len(observed))] * growth.num_trees
+    votes = _count_votes(classifier, observed, everything, num_models)
     regressor = RandomForestRegressor(
         growth.num_trees,
         min_samples_leaf=growth.leaf_size,
@@ -200,11 +198,27 @@ def _grow(
     # Threads would add up the trees in an order of their own, and change the last bits from run to run.
     regressor.set_params(n_jobs=1)
     return _Forests(
-        _vote_shares(classifier, observed, growth.num_models),
+        votes[:, growth.ranks] / growth.num_trees,
+        np.argsort(growth.ranks)[votes.argmax(axis=1)],
         np.clip(regressor.predict(observed), 0.0, 1.0),
         float(wrong.mean()),
-        np.bincount(labels, minlength=growth.num_models),
+        np.bincount(labels, minlength=num_models),
     )
+
+
+def _count_votes(
+    classifier: RandomForestClassifier,
+    points: NDArray[np.float64],
+    asked: Sequence[NDArray[np.intp]],
+    num_models: int,
+) -> NDArray[np.float64]:
+    """Return how many trees vote for each model, shape (points, K); tree t is asked about the points `asked[t]`."""
+    votes = np.zeros((len(points), num_models))
+    for tree, rows in zip(classifier.estimators_, asked, strict=True):
+        if len(rows):
+            # A tree answers with the position of a class, not with the class.
+            votes[rows, classifier.classes_[tree.predict(points[rows]).astype(np.intp)]] += 1
+    return votes
 
 
 def _moderate(points: NDArray[np.float64], comparison: Comparison) -> NDArray[np.float64]:
@@ -214,18 +228,6 @@ def _moderate(points: NDArray[np.float64], comparison: Comparison) -> NDArray[np
     """
     scale = feature_scale(comparison.first.values)
     return np.clip((points - comparison.distance.centre) / scale, -_LARGEST_VALUE, _LARGEST_VALUE)
-
-
-def _vote_shares(
-    classifier: RandomForestClassifier, observed: NDArray[np.float64], num_models: int
-) -> NDArray[np.float64]:
-    """Return the share of trees that vote for each model, shape (data sets, K)."""
-    votes = np.zeros((len(observed), num_models))
-    rows = np.arange(len(observed))
-    for tree in classifier.estimators_:
-        # A tree answers with the position of a class, not with the class.
-        votes[rows, classifier.classes_[tree.predict(observed).astype(np.intp)]] += 1
-    return votes / len(classifier.estimators_)
 
 
 def _result(

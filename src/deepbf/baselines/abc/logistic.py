@@ -19,7 +19,7 @@ from deepbf.baselines.abc.acceptance import (
 )
 from deepbf.baselines.abc.distance import Distance, Summary
 from deepbf.baselines.abc.nearest import Nearest, Table, read_table_and_rank
-from deepbf.baselines.abc.reference import Comparison, compare
+from deepbf.baselines.abc.reference import Comparison, compare, name_ranks
 from deepbf.baselines.baseline_result import BaselineResult
 from deepbf.models import Model
 
@@ -74,7 +74,7 @@ def abc_logistic(
     reference
         One array of data sets per model, instead of simulating.
     seed
-        The same seed gives the same draws and halves.
+        The same seed gives the same draws and halves. Swapping two models flips the sign exactly.
 
     Returns
     -------
@@ -104,14 +104,14 @@ def abc_logistic(
     )
     check_num_kept(num_kept, comparison)
     table, nearest = read_table_and_rank(comparison, num_kept)
-    log_prior = np.log(comparison.num_draws)
+    log_prior, ranks = np.log(comparison.num_draws), name_ranks(comparison.model_set.names)
     fits, errors = [], []
     for row, point in enumerate(comparison.distance.to_points(comparison.observed)):
         local = _Local.of(table, nearest, row)
-        fits.append(_fit(local, point, log_prior))
+        fits.append(_fit(local, point, log_prior, ranks))
 
         def log_bf(rows: NDArray[np.intp], local: _Local = local, point: NDArray[np.float64] = point) -> Any:
-            log_evidence = _fit(local.at(rows), point, log_prior).log_evidence
+            log_evidence = _fit(local.at(rows), point, log_prior, ranks).log_evidence
             return log_evidence[0] - log_evidence[1]
 
         rng = np.random.default_rng((seed, row))
@@ -133,8 +133,8 @@ class _Local(NamedTuple):
         rows = np.searchsorted(table.draws, nearest.draws[row][kept])
         return cls(table.points[rows], table.labels[rows], epanechnikov(nearest.squared[row][kept]))
 
-    def at(self, rows: NDArray[np.generic]) -> _Local:
-        """Return some of the draws, by their positions or by a mask."""
+    def at(self, rows: NDArray[np.intp]) -> _Local:
+        """Return some of the draws, by their positions."""
         return _Local(self.points[rows], self.labels[rows], self.weights[rows])
 
 
@@ -157,10 +157,15 @@ def epanechnikov(squared: NDArray[np.float64]) -> NDArray[np.float64]:
     return weights / weights.mean()
 
 
-def _fit(local: _Local, point: NDArray[np.float64], log_prior: NDArray[np.float64]) -> _Fit:
-    """Return the log evidences at `point`, up to a constant."""
-    points, labels, weights = local.at(local.weights > 0)
-    present = np.unique(labels)
+def _fit(local: _Local, point: NDArray[np.float64], log_prior: NDArray[np.float64], ranks: NDArray[np.intp]) -> _Fit:
+    """Return the log evidences at `point`, up to a constant.
+
+    The optimiser sees the models in the order of their names, `ranks`: it stops a little elsewhere when classes are
+    swapped.
+    """
+    points, labels, weights = local.at(np.flatnonzero(local.weights > 0))
+    named = ranks[labels]
+    present = np.unique(named)
     # Half a draw among those kept, for every model that has none: the bound of plain ABC.
     log_posterior = np.full(len(log_prior), np.log(HALF_A_DRAW) - np.log(max(len(labels), 1)))
     converged = True
@@ -168,13 +173,13 @@ def _fit(local: _Local, point: NDArray[np.float64], log_prior: NDArray[np.float6
         log_posterior[present] = 0.0
     elif len(present) > 1:
         features, target = _standardised(points, point)
-        model = LogisticRegression(C=_INVERSE_RIDGE, max_iter=_MAX_ITERATIONS).fit(features, labels, weights)
+        model = LogisticRegression(C=_INVERSE_RIDGE, max_iter=_MAX_ITERATIONS).fit(features, named, weights)
         converged = bool(np.all(model.n_iter_ < _MAX_ITERATIONS))
         # From the scores: probabilities themselves would round to 0 or 1.
         scores = np.atleast_1d(model.decision_function(target[None])[0])
         log_posterior[present] = log_softmax(np.array([0.0, scores[0]]) if len(scores) == 1 else scores)
     counts = np.bincount(labels, minlength=len(log_prior))
-    return _Fit(log_posterior - log_prior, converged, counts)
+    return _Fit(log_posterior[ranks] - log_prior, converged, counts)
 
 
 def _standardised(

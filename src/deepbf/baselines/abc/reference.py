@@ -3,6 +3,9 @@
 `compare` checks what the user passed and returns a `Comparison`: the observed summaries, the reference, and the
 distance learned from its first stratum. All four methods of ABC start from one. The reference is cut into strata, each
 of which mixes the models alike, so that a million simulations never stand in memory at once.
+
+Nothing depends on the order in which the models are passed: wherever one of them has to come first, it is the first by
+name. Two models swapped therefore give the same draws and the opposite Bayes factor, to the last bit.
 """
 
 from __future__ import annotations
@@ -46,12 +49,11 @@ class DrawOrder:
     take one draw. Inside a stratum the draws are shuffled. Ties in distance go to the draw that comes first in this
     order, and so to each model in proportion to its draws.
 
-    Everything here depends on the models' names and not on their positions, so that two models swapped give the same
-    order and the opposite Bayes factor, to the last bit.
+    Everything here depends on the models' names and not on their positions.
     """
 
     def __init__(self, counts: NDArray[np.int64], names: Sequence[str], num_strata: int, seed: int) -> None:
-        by_name = np.argsort(np.asarray(names), kind="stable")
+        by_name = np.argsort(name_ranks(names))
         places = np.concatenate([(np.arange(int(counts[k])) + 0.5) / counts[k] for k in by_name])
         labels = np.repeat(by_name, counts[by_name]).astype(np.int16)
         self._labels = labels[np.argsort(places, kind="stable")]
@@ -93,7 +95,8 @@ class Stratum(NamedTuple):
 class Reference:
     """A source of strata. With `arrays`, one for each model, rows come from there; without, strata are simulated.
 
-    A simulated stratum has a seed of its own for each model, so that the same seed gives the same draws.
+    A simulated stratum has a seed of its own for each model, so that the same seed gives the same draws. It is derived
+    from the model's place in the order of names.
     """
 
     model_set: ModelSet
@@ -129,7 +132,7 @@ class Reference:
 
     def _simulate(self, index: int, model: int, rows: slice) -> NDArray[np.generic]:
         """Return the model's draws of one stratum; the only place where ABC simulates."""
-        seed = chunk_seed(self.seed, model, index)
+        seed = chunk_seed(self.seed, int(name_ranks(self.model_set.names)[model]), index)
         return self.model_set.models[model].simulate(rows.stop - rows.start, seed).data
 
 
@@ -226,7 +229,7 @@ def compare(
     data = check_observed(model_set, observed, seed=seed)
     values = summarise_observed(summary, data)
     arrays = None
-    counts = share_out(num_simulations, model_set.prior_probs)
+    counts = share_out(num_simulations, model_set.prior_probs, model_set.names)
     if reference is not None:
         if prior_probs is not None:
             raise ValueError(
@@ -251,19 +254,33 @@ def compare(
     return Comparison(model_set, values, source, first, learn_distance(chosen_distance, values, first.values))
 
 
-def share_out(num_draws: int, probs: NDArray[np.float64]) -> NDArray[np.int64]:
+def name_ranks(names: Sequence[str]) -> NDArray[np.intp]:
+    """Return the place of each model in the alphabetical order of their names, counted from 0.
+
+    >>> name_ranks(["wide", "null", "middle"]).tolist()
+    [2, 1, 0]
+    """
+    return np.argsort(np.argsort(np.asarray(names), kind="stable"))
+
+
+def share_out(num_draws: int, probs: NDArray[np.float64], names: Sequence[str]) -> NDArray[np.int64]:
     """Return how many of `num_draws` each model gives: in proportion to `probs`, rounded by largest remainder.
 
-    Every model gives at least one draw where there are enough, since a model without any could not be judged.
+    Equal remainders go to the first model by name. Every model gives at least one draw where there are enough, since a
+    model without any could not be judged.
+
+    >>> share_out(5, np.array([0.5, 0.5]), ["wide", "null"]).tolist()
+    [2, 3]
     """
-    exact = num_draws * probs
+    ranks = name_ranks(names)
+    exact = num_draws * probs[np.argsort(ranks)]
     counts = np.floor(exact).astype(np.int64)
     remainders = np.argsort(counts - exact, kind="stable")
     counts[remainders[: num_draws - counts.sum()]] += 1
     while (counts == 0).any() and num_draws >= len(probs):
         counts[np.argmax(counts)] -= 1
         counts[np.argmin(counts)] += 1
-    return counts
+    return counts[ranks]
 
 
 def _check_reference(
