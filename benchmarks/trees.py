@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deepbf.baselines.baseline_result import BaselineResult
 from deepbf.baselines.importance_sampling import importance
 from deepbf.baselines.integration import integrate
-from deepbf.baselines.result import BaselineResult
 from deepbf_studies.problems import load
 
 STUDY = "weapon-sum"

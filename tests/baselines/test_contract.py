@@ -14,7 +14,7 @@ from scipy.special import betaln
 
 import deepbf
 from deepbf import baselines
-from deepbf.baselines.result import BaselineResult
+from deepbf.baselines.baseline_result import BaselineResult
 
 NUM_TRIALS = 4
 NUM_COUNTS = 2
@@ -83,7 +83,7 @@ METHODS: dict[str, tuple[Method, float]] = {
 }
 
 
-# Compiling takes half a minute; tests/baselines/bridge_sampling tries the code on small problems.
+# Compiling takes half a minute; tests/baselines/test_bridge.py tries the code on small problems.
 COMPILES_LONG = ("bridge", "warp bridge")
 # A second run of these takes some five seconds each.
 RUNS_LONG = (*COMPILES_LONG, "forest")

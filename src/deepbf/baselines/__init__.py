@@ -12,10 +12,11 @@ from deepbf._lazy import lazy_names
 
 if TYPE_CHECKING:
     from deepbf.baselines.abc import abc_epsilon, abc_forest, abc_logistic, abc_ranked
-    from deepbf.baselines.bridge_sampling import Evidence, bridge, bridge_evidence, warp_bridge
+    from deepbf.baselines.baseline_result import BaselineResult
+    from deepbf.baselines.bridge_nuts import bridge, warp_bridge
+    from deepbf.baselines.bridge_sampling import Evidence, bridge_evidence
     from deepbf.baselines.importance_sampling import importance
     from deepbf.baselines.integration import integrate
-    from deepbf.baselines.result import BaselineResult
 
 METHODS = (
     "abc_epsilon",
@@ -45,17 +46,17 @@ __all__ = [
 
 # Looked up when first used: a worker process that only simulates a study loads neither scikit-learn nor JAX.
 _HOMES = {
-    "BaselineResult": "result",
+    "BaselineResult": "baseline_result",
     "Evidence": "bridge_sampling",
     "abc_epsilon": "abc",
     "abc_forest": "abc",
     "abc_logistic": "abc",
     "abc_ranked": "abc",
-    "bridge": "bridge_sampling",
+    "bridge": "bridge_nuts",
     "bridge_evidence": "bridge_sampling",
     "importance": "importance_sampling",
     "integrate": "integration",
-    "warp_bridge": "bridge_sampling",
+    "warp_bridge": "bridge_nuts",
 }
 
 

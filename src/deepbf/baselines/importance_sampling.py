@@ -19,9 +19,8 @@ from scipy.special import betaln, logsumexp
 
 from deepbf import _checks
 from deepbf.baselines import log_joint as joint
+from deepbf.baselines.baseline_result import BaselineResult, check_observed
 from deepbf.baselines.log_joint import LogJoint, Points, Values
-from deepbf.baselines.observed import check_observed
-from deepbf.baselines.result import BaselineResult
 from deepbf.models import Model, ModelSet
 from deepbf.models.transform import Unconstrained
 

@@ -1,6 +1,6 @@
 """The evidence of models with one to three parameters, by integration with an error estimate.
 
-Two routes start from the same located region (`deepbf.baselines.located_region`) and share no further step. The
+Two routes start from the same located region (`deepbf.baselines.mode_search`) and share no further step. The
 adaptive one is SciPy's cubature over the whole range of the parameters, split along the faces of the region, so that
 mass outside of it is still seen. The grid is a Gauss-Legendre product rule on the region, with ever more nodes until
 two successive ones agree; it is several times faster, and where it does not settle the adaptive route takes over.
@@ -18,7 +18,9 @@ from scipy.integrate import cubature
 
 from deepbf import _checks
 from deepbf.baselines import log_joint as joint
-from deepbf.baselines.located_region import (
+from deepbf.baselines.baseline_result import BaselineResult, check_observed
+from deepbf.baselines.log_joint import LogJoint, Points, Values
+from deepbf.baselines.mode_search import (
     NUM_SEARCH_DRAWS,
     Box,
     LogDensity,
@@ -27,9 +29,6 @@ from deepbf.baselines.located_region import (
     on_grid,
     prepare_search,
 )
-from deepbf.baselines.log_joint import LogJoint, Points, Values
-from deepbf.baselines.observed import check_observed
-from deepbf.baselines.result import BaselineResult
 from deepbf.models import Model, ModelSet
 from deepbf.models.transform import Unconstrained
 

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import deepbf
-from deepbf.baselines.abc.layout import Layout
-from deepbf.baselines.abc.ruler import feature_scale
-from deepbf.baselines.result import BaselineResult
+from deepbf.baselines.abc.distance import feature_scale
+from deepbf.baselines.abc.reference import DrawOrder
+from deepbf.baselines.baseline_result import BaselineResult
 
 NUM_OBS = 4
 
@@ -52,8 +52,8 @@ def in_order(
     models: Sequence[deepbf.Model], reference: Sequence[NDArray[np.generic]], num_strata: int, seed: int
 ) -> tuple[NDArray[np.generic], NDArray[np.int64]]:
     """The reference as one array, laid out stratum by stratum, with its labels."""
-    layout = Layout(np.array([len(r) for r in reference]), [m.name for m in models], num_strata, seed)
-    labels = np.concatenate([layout.labels(s) for s in range(num_strata)]).astype(np.int64)
+    order = DrawOrder(np.array([len(r) for r in reference]), [m.name for m in models], num_strata, seed)
+    labels = np.concatenate([order.labels(s) for s in range(num_strata)]).astype(np.int64)
     draws = np.empty((len(labels), *reference[0].shape[1:]))
     for k, array in enumerate(reference):
         draws[labels == k] = array

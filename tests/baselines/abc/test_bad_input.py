@@ -70,8 +70,8 @@ def test_draws_without_a_summary_are_counted(method: Callable[..., Any]) -> None
 @pytest.mark.parametrize(
     ("reference", "message"),
     [
-        ([REFERENCE[0]], r"reference must be a list of one array a model, 2 in all; received 1 entries"),
-        (np.zeros((2, 5, 4)), r"reference must be a list of one array a model, 2 in all; received ndarray"),
+        ([REFERENCE[0]], r"reference must be a list of one array per model, 2 in all; received 1 entries"),
+        (np.zeros((2, 5, 4)), r"reference must be a list of one array per model, 2 in all; received ndarray"),
         ([REFERENCE[0], np.zeros((60, 3))], r"reference\[1\] \(model 'null'\) has shape \(60, 3\).*shape \(4,\)"),
         ([REFERENCE[0], np.zeros((0, 4))], r"reference\[1\] \(model 'null'\) has shape \(0, 4\)"),
         ([REFERENCE[0], np.full((60, 4), np.nan)], r"reference\[1\] \(model 'null'\) has 240 of 240 values not finite"),

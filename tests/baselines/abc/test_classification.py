@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
-from deepbf.baselines.abc import abc_forest, abc_logistic
-from deepbf.baselines.abc.half_sampling import error_from_halves, split_in_halves
+from deepbf.baselines.abc import abc_forest, abc_logistic, forest
+from deepbf.baselines.abc.acceptance import half_sampling_error
 from deepbf.baselines.abc.logistic import epanechnikov
 from deepbf_studies.problems import normal_mean_log_bf
 from tests.baselines.abc import problems
@@ -97,9 +98,8 @@ def test_epanechnikov_weights() -> None:
 
 def test_half_sampling_finds_the_error_of_a_mean() -> None:
     values = np.random.default_rng(0).standard_normal(1000)
-    splits = split_in_halves(1000, 400, np.random.default_rng(1))
-    first, second = (np.array([values[split[side]].mean() for split in splits]) for side in (0, 1))
-    assert error_from_halves(first, second) == pytest.approx(values.std() / np.sqrt(1000), rel=0.1)
+    error = half_sampling_error(lambda rows: values[rows].mean(), 1000, 400, np.random.default_rng(1))
+    assert error == pytest.approx(values.std() / np.sqrt(1000), rel=0.1)
 
 
 def test_forest_finds_the_exact_bayes_factor() -> None:
@@ -145,3 +145,34 @@ def test_forest_where_one_model_is_impossible_stays_finite() -> None:
     assert (result.log_bf > 4).all()
     assert problems.diagnostic(result, "bound").any()
     assert (result.log_bf_error[problems.diagnostic(result, "bound")] >= 1).all()
+
+
+def test_forest_judges_its_errors_by_the_rule_that_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The majority of trees chooses at the observed data, and the majority of those that left a draw out judges it."""
+    classifiers: list[Any] = []
+    learned: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+
+    class Classifier(RandomForestClassifier):
+        def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+            classifiers.append(super().fit(X, y, sample_weight))
+            learned.append((np.asarray(X), np.asarray(y), np.empty(0)))
+            return self
+
+    class Regressor(RandomForestRegressor):
+        def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+            learned[-1] = (*learned[-1][:2], np.asarray(y))
+            return super().fit(X, y, sample_weight)
+
+    monkeypatch.setattr(forest, "RandomForestClassifier", Classifier)
+    monkeypatch.setattr(forest, "RandomForestRegressor", Regressor)
+    settings: dict[str, Any] = {**FOREST, "num_trees": 9}
+    result = abc_forest(problems.NORMALS[:2], observed_means(0.0, 1.0), summary=mean, **settings)
+    points, labels, wrong = learned[0]
+    votes = np.zeros((len(labels), 2))
+    for tree, in_bag in zip(classifiers[0].estimators_, classifiers[0].estimators_samples_, strict=True):
+        left_out = np.setdiff1d(np.arange(len(labels)), in_bag)
+        votes[left_out, tree.predict(points[left_out]).astype(int)] += 1
+    judged = votes.sum(axis=1) > 0
+    expected = votes[judged].argmax(axis=1) != labels[judged]
+    np.testing.assert_array_equal(wrong, expected)
+    assert problems.diagnostic(result, "out_of_bag_error")[0] == expected.mean()

@@ -8,8 +8,8 @@ import pytest
 
 import deepbf
 from deepbf.baselines.abc import abc_ranked
-from deepbf.baselines.abc.comparison import Comparison, compare
-from deepbf.baselines.abc.ranked import rank
+from deepbf.baselines.abc.nearest import rank
+from deepbf.baselines.abc.reference import Comparison, compare
 from tests.baselines.abc import problems
 
 SIZES = {2: [300, 300], 3: [300, 180, 120]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,13 +11,16 @@ from scipy.special import log_softmax
 from sklearn.linear_model import LogisticRegression
 
 from deepbf import _checks
-from deepbf.baselines.abc.comparison import Comparison, compare
-from deepbf.baselines.abc.evidence import ADJUSTMENT, count_labels, undefined_warnings
-from deepbf.baselines.abc.half_sampling import error_from_halves, split_in_halves
-from deepbf.baselines.abc.nearest import Nearest
-from deepbf.baselines.abc.summaries import Summary
-from deepbf.baselines.abc.table import Table, read_table_and_rank
-from deepbf.baselines.result import BaselineResult
+from deepbf.baselines.abc.acceptance import (
+    HALF_A_DRAW,
+    check_num_kept,
+    half_sampling_error,
+    log_bf_error_from_counts,
+)
+from deepbf.baselines.abc.distance import Distance, Summary
+from deepbf.baselines.abc.nearest import Nearest, Table, read_table_and_rank
+from deepbf.baselines.abc.reference import Comparison, compare, name_ranks
+from deepbf.baselines.baseline_result import BaselineResult
 from deepbf.models import Model
 
 # Weight of the likelihood against a unit ridge on the slopes of standardised features: scikit-learn's default. It is
@@ -36,7 +39,7 @@ def abc_logistic(
     num_kept: int = 1_000,
     num_splits: int = 8,
     summary: Summary | None = None,
-    distance: str = "scaled",
+    distance: Distance = "scaled",
     prior_probs: ArrayLike | None = None,
     reference: Sequence[ArrayLike] | None = None,
     seed: int = 0,
@@ -64,19 +67,28 @@ def abc_logistic(
         Maps data sets along a leading axis to numbers along the same axis; None takes the data themselves. Draws whose
         summary is nan are left out, and counted.
     distance
-        "scaled" (each feature divided by its median absolute deviation over the first draws) or "euclidean".
+        "scaled" (each feature divided by its median absolute deviation over the first draws), "euclidean", or a
+        distance of your own (see `deepbf.baselines.abc.distance`).
     prior_probs
         In what proportion the models are simulated, rounded by largest remainder. Bayes factors have it divided out.
     reference
-        One array of data sets a model, instead of simulating.
+        One array of data sets per model, instead of simulating.
     seed
-        The same seed gives the same draws and halves.
+        The same seed gives the same draws and halves. Swapping two models flips the sign exactly.
 
     Returns
     -------
     Log evidence up to a constant. A model without any kept draw gets half a draw among them, a bound on its evidence.
     Diagnostics: ``accepted`` (data sets, K), ``largest_distance`` kept, ``num_draws`` of each model, ``num_undefined``
     draws without a summary, ``bound`` where one of the first two models has no kept draw, ``converged``.
+
+    Examples
+    --------
+    >>> from deepbf.example import counts_example
+    >>> example = counts_example(num_obs=2)
+    >>> result = abc_logistic(example.models, [0, 2], num_simulations=5_000, num_kept=500, num_splits=2)
+    >>> bool(abs(result.log_bf - example.exact_log_bf([[0, 2]]))[0] < 0.5)
+    True
     """
     num_kept = _checks.check_count("num_kept", num_kept, least=2)
     num_splits = _checks.check_count("num_splits", num_splits)
@@ -84,32 +96,46 @@ def abc_logistic(
         models,
         observed,
         num_simulations=num_simulations,
-        num_strata=None,
         summary=summary,
         distance=distance,
         prior_probs=prior_probs,
         reference=reference,
         seed=seed,
     )
-    _check_num_kept(num_kept, int(comparison.num_draws.sum()))
+    check_num_kept(num_kept, comparison)
     table, nearest = read_table_and_rank(comparison, num_kept)
-    log_prior = np.log(comparison.num_draws)
-    local = [_local_table(table, nearest, row) for row in range(len(comparison.observed))]
-    points = comparison.observed / comparison.ruler.scale
-    fits = [_fit(kept, point, log_prior) for kept, point in zip(local, points, strict=True)]
-    errors = [
-        _error(kept, point, log_prior, num_splits, np.random.default_rng((seed, row)))
-        for row, (kept, point) in enumerate(zip(local, points, strict=True))
-    ]
+    log_prior, ranks = np.log(comparison.num_draws), name_ranks(comparison.model_set.names)
+    fits, errors = [], []
+    for row, point in enumerate(comparison.distance.to_points(comparison.observed)):
+        local = _Local.of(table, nearest, row)
+        fits.append(_fit(local, point, log_prior, ranks))
+
+        def log_bf(rows: NDArray[np.intp], local: _Local = local, point: NDArray[np.float64] = point) -> Any:
+            log_evidence = _fit(local.at(rows), point, log_prior, ranks).log_evidence
+            return log_evidence[0] - log_evidence[1]
+
+        rng = np.random.default_rng((seed, row))
+        errors.append(half_sampling_error(log_bf, len(local.labels), num_splits, rng))
     return _result(comparison, table, nearest, fits, np.array(errors))
 
 
 class _Local(NamedTuple):
-    """The draws near one observed data set: points, models and kernel weights; `labels` count up from 0 to K - 1."""
+    """The draws near one observed data set: points, models and kernel weights."""
 
     points: NDArray[np.float64]
     labels: NDArray[np.int16]
     weights: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, table: Table, nearest: Nearest, row: int) -> _Local:
+        """Return the draws kept for one observed data set."""
+        kept = nearest.draws[row] >= 0
+        rows = np.searchsorted(table.draws, nearest.draws[row][kept])
+        return cls(table.points[rows], table.labels[rows], epanechnikov(nearest.squared[row][kept]))
+
+    def at(self, rows: NDArray[np.intp]) -> _Local:
+        """Return some of the draws, by their positions."""
+        return _Local(self.points[rows], self.labels[rows], self.weights[rows])
 
 
 class _Fit(NamedTuple):
@@ -120,38 +146,40 @@ class _Fit(NamedTuple):
     counts: NDArray[np.int64]
 
 
-def _local_table(table: Table, nearest: Nearest, row: int) -> _Local:
-    """Return the draws kept for one observed data set."""
-    kept = nearest.draws[row] >= 0
-    rows = np.searchsorted(table.draws, nearest.draws[row][kept])
-    return _Local(table.points[rows], table.labels[rows], epanechnikov(nearest.squared[row][kept]))
-
-
 def epanechnikov(squared: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return 1 - squared / largest, with mean 1; equal weights where all distances are the same."""
+    """Return the kernel weights 1 - squared / largest of squared distances, divided by their mean.
+
+    The farthest draw has weight 0. All weights are 1 where all distances are the same, as they can be with counts.
+    """
     weights = 1 - squared / max(squared.max(initial=0.0), np.finfo(np.float64).tiny)
     if not weights.any() or squared.min() == squared.max():
         return np.ones_like(squared)
     return weights / weights.mean()
 
 
-def _fit(local: _Local, point: NDArray[np.float64], log_prior: NDArray[np.float64]) -> _Fit:
-    """Return the log evidences at `point`, up to a constant."""
-    seen = local.weights > 0
-    points, labels, weights = local.points[seen], local.labels[seen], local.weights[seen]
-    present = np.unique(labels)
+def _fit(local: _Local, point: NDArray[np.float64], log_prior: NDArray[np.float64], ranks: NDArray[np.intp]) -> _Fit:
+    """Return the log evidences at `point`, up to a constant.
+
+    The optimiser sees the models in the order of their names, `ranks`: it stops a little elsewhere when classes are
+    swapped.
+    """
+    points, labels, weights = local.at(np.flatnonzero(local.weights > 0))
+    named = ranks[labels]
+    present = np.unique(named)
     # Half a draw among those kept, for every model that has none: the bound of plain ABC.
-    log_posterior = np.full(len(log_prior), np.log(ADJUSTMENT) - np.log(max(len(labels), 1)))
+    log_posterior = np.full(len(log_prior), np.log(HALF_A_DRAW) - np.log(max(len(labels), 1)))
     converged = True
     if len(present) == 1:
         log_posterior[present] = 0.0
     elif len(present) > 1:
         features, target = _standardised(points, point)
-        model = LogisticRegression(C=_INVERSE_RIDGE, max_iter=_MAX_ITERATIONS).fit(features, labels, weights)
+        model = LogisticRegression(C=_INVERSE_RIDGE, max_iter=_MAX_ITERATIONS).fit(features, named, weights)
         converged = bool(np.all(model.n_iter_ < _MAX_ITERATIONS))
-        log_posterior[present] = _log_probs(model, target)
+        # From the scores: probabilities themselves would round to 0 or 1.
+        scores = np.atleast_1d(model.decision_function(target[None])[0])
+        log_posterior[present] = log_softmax(np.array([0.0, scores[0]]) if len(scores) == 1 else scores)
     counts = np.bincount(labels, minlength=len(log_prior))
-    return _Fit(log_posterior - log_prior, converged, counts)
+    return _Fit(log_posterior[ranks] - log_prior, converged, counts)
 
 
 def _standardised(
@@ -165,64 +193,15 @@ def _standardised(
     return np.where(varies, (points - centre) / safe, 0.0), np.where(varies, (point - centre) / safe, 0.0)
 
 
-def _log_probs(model: LogisticRegression, target: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return log class probabilities from the scores; probabilities themselves would round to 0 or 1."""
-    scores = np.atleast_1d(model.decision_function(target[None])[0])
-    if len(scores) == 1:
-        scores = np.array([0.0, scores[0]])
-    return log_softmax(scores)
-
-
-def _error(
-    local: _Local,
-    point: NDArray[np.float64],
-    log_prior: NDArray[np.float64],
-    num_splits: int,
-    rng: np.random.Generator,
-) -> float:
-    """Return the standard error of the log Bayes factor, by half-sampling the kept draws."""
-    log_bfs = np.empty((num_splits, 2))
-    for split, halves in enumerate(split_in_halves(len(local.labels), num_splits, rng)):
-        for side, rows in enumerate(halves):
-            half = _Local(local.points[rows], local.labels[rows], local.weights[rows])
-            evidence = _fit(half, point, log_prior).log_evidence
-            log_bfs[split, side] = evidence[0] - evidence[1]
-    return float(error_from_halves(log_bfs[:, 0], log_bfs[:, 1]))
-
-
 def _result(
     comparison: Comparison, table: Table, nearest: Nearest, fits: Sequence[_Fit], errors: NDArray[np.float64]
 ) -> BaselineResult:
-    accepted = count_labels(nearest.labels, len(comparison.model_set))
     # A kernel gives no weight to the farthest draws, which with discrete data may be all of one model.
     weighted = np.stack([fit.counts for fit in fits])
     bound = (weighted[:, :2] == 0).any(axis=1)
     converged = np.array([fit.converged for fit in fits])
     # Halves without a model all repeat the same bound: the error is then at least that of the added half draw.
-    at_least = np.sqrt((1 / (weighted[:, :2] + ADJUSTMENT)).sum(axis=1))
-    squared = np.where(np.isfinite(nearest.squared), nearest.squared, 0.0)
-    num_datasets = len(accepted)
-    return BaselineResult(
-        method=f"ABC, logistic regression on the nearest {nearest.draws.shape[1]} of {comparison.num_draws.sum()}",
-        names=comparison.model_set.names,
-        log_evidence=np.stack([fit.log_evidence for fit in fits]),
-        log_bf_error=np.where(bound, np.maximum(errors, at_least), errors),
-        diagnostics={
-            "accepted": accepted,
-            "largest_distance": np.sqrt(squared.max(axis=1)),
-            "num_draws": np.tile(comparison.num_draws, (num_datasets, 1)),
-            "num_undefined": np.full(num_datasets, table.num_undefined),
-            "bound": bound,
-            "converged": converged,
-        },
-        warnings=(
-            *_warnings(bound, converged),
-            *undefined_warnings(table.num_undefined, int(comparison.num_draws.sum())),
-        ),
-    )
-
-
-def _warnings(bound: NDArray[np.bool_], converged: NDArray[np.bool_]) -> list[str]:
+    at_least = log_bf_error_from_counts(weighted)
     warnings = []
     if bound.any():
         warnings.append(
@@ -235,12 +214,16 @@ def _warnings(bound: NDArray[np.bool_], converged: NDArray[np.bool_]) -> list[st
             f"the regression did not converge for {(~converged).sum()} of {len(converged)} data sets. "
             "Compare fewer summaries."
         )
-    return warnings
-
-
-def _check_num_kept(num_kept: int, num_draws: int) -> None:
-    if num_kept > num_draws:
-        raise ValueError(
-            f"num_kept must not exceed the {num_draws} reference draws; received {num_kept}. "
-            "Keep fewer or simulate more."
-        )
+    return comparison.result(
+        f"ABC, logistic regression on the nearest {nearest.draws.shape[1]} of {comparison.total}",
+        np.stack([fit.log_evidence for fit in fits]),
+        np.where(bound, np.maximum(errors, at_least), errors),
+        num_undefined=table.num_undefined,
+        diagnostics={
+            "accepted": nearest.counts(len(comparison.model_set)),
+            "largest_distance": nearest.largest_distance,
+            "bound": bound,
+            "converged": converged,
+        },
+        warnings=warnings,
+    )

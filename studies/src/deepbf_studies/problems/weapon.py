@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from deepbf import _checks
 from deepbf.baselines.integration import log_integral
-from deepbf.baselines.located_region import NUM_SEARCH_DRAWS, prepare_search
+from deepbf.baselines.mode_search import NUM_SEARCH_DRAWS, prepare_search
 from deepbf.models import Model
 from deepbf_studies.problems import weapon_trees as trees
 from deepbf_studies.problems.study import Study

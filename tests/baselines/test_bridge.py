@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import deepbf
-from deepbf.baselines import integrate
-from deepbf.baselines.bridge_sampling import bridge, bridge_evidence, warp_bridge
-from deepbf.baselines.bridge_sampling.iteration import solve_bridge
-from deepbf.baselines.result import BaselineResult
+from deepbf.baselines import bridge, integrate, warp_bridge
+from deepbf.baselines.baseline_result import BaselineResult
+from deepbf.baselines.bridge_sampling import bridge_evidence, solve_bridge
 from deepbf_studies.problems import normal_mean_log_bf
 
 Floats = NDArray[np.float64]
