@@ -144,7 +144,7 @@ def fit_posterior(
     joint_structure = beside_its_parameters(laid_out)
     first = model.simulate(1, seed, None if num_obs_range is None else num_obs_range.low)
     check_same_arrays(model, laid_out, first.data)
-    unconstrained = find_unconstrained(model, first.params)
+    unconstrained = _find_unconstrained(model, first.params)
 
     def as_sampler(trained: TrainedEnsemble) -> PosteriorSampler:
         layout = DataLayout.of_trained(laid_out, trained)
@@ -169,7 +169,10 @@ def fit_posterior(
 
 
 def check_model(model: object) -> Model:
-    """Return the model, if it is one whose posterior depends on nothing but data."""
+    """Return the model, if it is a single one whose posterior depends on nothing but data.
+
+    Raises a TypeError for anything but a Model, and a ValueError for one whose hyperparameters are not fixed.
+    """
     if not isinstance(model, Model):
         raise TypeError(
             f"model must be one deepbf.Model; received {type(model).__name__}. Pass one model; of several, fit a "
@@ -185,7 +188,7 @@ def check_model(model: object) -> Model:
     return model
 
 
-def find_unconstrained(model: Model, params: Params) -> Unconstrained:
+def _find_unconstrained(model: Model, params: Params) -> Unconstrained:
     """Return the map between flat real vectors and parameters laid out like these."""
     check_continuous(model.name, params)
     unconstrained = Unconstrained.fit(params, model.transform)
@@ -197,7 +200,10 @@ def find_unconstrained(model: Model, params: Params) -> Unconstrained:
 
 
 def taken_apart(trained: TrainedEnsemble, layout: DataLayout, unconstrained: Unconstrained) -> TrainedPosterior:
-    """Return the trained map for data that come without parameters."""
+    """Return the trained map for data that come without parameters.
+
+    Training saw data packed together with parameters; the standardiser and the preparation are taken apart here.
+    """
     preparation = trained.preparation
     if trained.form is None or not isinstance(preparation, BesideParameters):
         raise ValueError("training did not see data beside their parameters")
