@@ -110,10 +110,10 @@ def test_simulations_depend_on_the_seed_alone_and_are_not_those_of_a_fit() -> No
     for a, b, c in zip(one, again, other, strict=True):
         np.testing.assert_array_equal(a, b)
         assert not np.isin(a, c).any()
-    from deepbf.simulation.chunks import simulate_chunks
+    from deepbf.simulation import Source
 
     child = np.random.SeedSequence(1).spawn(3)[0]
-    of_a_fit = simulate_chunks(STUDY.models, int(child.generate_state(1, np.uint64)[0]), [(0, 128), (1, 128)])
+    of_a_fit = Source.of(STUDY.models, int(child.generate_state(1, np.uint64)[0])).simulate([(0, 128), (1, 128)])
     assert not np.isin(one[0], of_a_fit[0]).any()
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import deepbf
 
+EXPORTED: list[str] = vars(deepbf)["__all__"]
 # What a worker process imports to simulate, and what travels to it.
 WORKER_SIDE = ["deepbf", "deepbf.models", "deepbf.simulation", "deepbf.standardise"]
 
@@ -36,9 +37,9 @@ def test_a_model_is_made_and_run_without_the_neural_side() -> None:
 
 
 def test_every_promised_name_is_there() -> None:
-    for name in deepbf.__all__:
+    for name in EXPORTED:
         assert getattr(deepbf, name) is not None
-    assert set(deepbf.__all__) <= set(dir(deepbf))
+    assert set(EXPORTED) <= set(dir(deepbf))
 
 
 def test_an_unknown_name_is_named() -> None:

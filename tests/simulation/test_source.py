@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from deepbf import Model, SimulationError
-from deepbf.simulation import CHUNK_SIZE, Source
+from deepbf.simulation import CHUNK_SIZE, Source, chunk_seed
 from tests.simulators import NORMAL_MEAN, ChangesShapeFromChunk, FailsFromChunk
 
 
@@ -16,14 +16,12 @@ from tests.simulators import NORMAL_MEAN, ChangesShapeFromChunk, FailsFromChunk
 def test_a_chunk_seed_is_what_nested_spawning_gives(seed: int, model_index: int, chunk_index: int) -> None:
     of_model = np.random.SeedSequence(seed).spawn(model_index + 1)[-1]
     of_chunk = of_model.spawn(chunk_index + 1)[-1]
-    assert_array_equal(
-        Source.of(NORMAL_MEAN, seed).chunk_seed(model_index, chunk_index).generate_state(8), of_chunk.generate_state(8)
-    )
+    assert_array_equal(chunk_seed(seed, model_index, chunk_index).generate_state(8), of_chunk.generate_state(8))
 
 
 def test_no_two_chunks_share_a_seed() -> None:
     states = {
-        tuple(Source.of(NORMAL_MEAN, seed).chunk_seed(model, chunk).generate_state(4).tolist())
+        tuple(chunk_seed(seed, model, chunk).generate_state(4).tolist())
         for seed in range(3)
         for model in range(3)
         for chunk in range(20)
@@ -35,7 +33,7 @@ def test_each_chunk_can_be_drawn_alone() -> None:
     together = Source.of(NORMAL_MEAN, 5).simulate([(3, CHUNK_SIZE), (4, CHUNK_SIZE), (5, 10)])
     assert [len(data) for data in together] == [2 * CHUNK_SIZE + 10] * 2
     for model_index, model in enumerate(NORMAL_MEAN):
-        alone = model.simulate(CHUNK_SIZE, Source.of(NORMAL_MEAN, 5).chunk_seed(model_index, 4)).data
+        alone = model.simulate(CHUNK_SIZE, chunk_seed(5, model_index, 4)).data
         assert_array_equal(together[model_index][CHUNK_SIZE : 2 * CHUNK_SIZE], alone)
 
 

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from deepbf import Model, SimulationError
-from deepbf.simulation import CHUNK_SIZE, Source
+from deepbf.simulation import CHUNK_SIZE, Source, chunk_seed
 from deepbf.training.console import StopOnInterrupt
 from deepbf.training.pilot import PILOT_DATASETS, run_pilot
 from tests.simulators import NORMAL_MEAN, ZERO_MEAN, ChangesShapeFromChunk, FailsFromChunk
@@ -32,7 +32,7 @@ def test_it_draws_the_first_chunks_of_the_stream() -> None:
     assert pilot.data[0].shape[1:] == (10,)
     for k, model in enumerate(NORMAL_MEAN):
         for chunk in (0, 5, pilot.num_chunks - 1):
-            expected = model.simulate(CHUNK_SIZE, Source.of(NORMAL_MEAN, 3).chunk_seed(k, chunk)).data
+            expected = model.simulate(CHUNK_SIZE, chunk_seed(3, k, chunk)).data
             assert_array_equal(pilot.data[k][chunk * CHUNK_SIZE : (chunk + 1) * CHUNK_SIZE], expected)
 
 

@@ -24,7 +24,7 @@ LOG_SQRT_2PI = 0.9189385332046727
 
 
 @cache
-def spline_constructor() -> tuple[Any, int]:
+def _spline_constructor() -> tuple[Any, int]:
     """Return the function from a vector of numbers to a spline, straight at 0, and how many numbers it takes."""
     # Evaluated at once, for this may first be called while a program is being compiled.
     with jax.ensure_compile_time_eval():
@@ -35,9 +35,9 @@ def spline_constructor() -> tuple[Any, int]:
         )
 
 
-def make_spline(numbers: jax.Array) -> Any:
+def _make_spline(numbers: jax.Array) -> Any:
     """Return the spline that these numbers stand for."""
-    return unwrap(spline_constructor()[0](numbers))
+    return unwrap(_spline_constructor()[0](numbers))
 
 
 class ConditionalFlow(AbstractPosteriorNetwork):
@@ -64,7 +64,7 @@ class ConditionalFlow(AbstractPosteriorNetwork):
         self.straight = eqx.tree_at(lambda layer: layer.weight, straight, 0.0 * straight.weight)
 
         def coordinate(key: jax.Array) -> eqx.nn.MLP:
-            num_inputs, num_outputs = NUM_CONTEXT + layout.obs_dim, 2 + spline_constructor()[1]
+            num_inputs, num_outputs = NUM_CONTEXT + layout.obs_dim, 2 + _spline_constructor()[1]
             return scaled_down(mlp(num_inputs, num_outputs, WIDTH, 1, key=key), 0.1)
 
         self.coordinates = eqx.filter_vmap(coordinate)(jax.random.split(keys[2], layout.obs_dim))
@@ -85,7 +85,7 @@ class ConditionalFlow(AbstractPosteriorNetwork):
         def one(layers: eqx.nn.MLP, earlier: jax.Array, straight: jax.Array, value: jax.Array) -> jax.Array:
             location, log_scale, numbers = self._split(layers, context, earlier, straight)
             residual = (value - location) * jnp.exp(-log_scale)
-            normal, log_slope = make_spline(numbers).transform_and_log_det(residual)
+            normal, log_slope = _make_spline(numbers).transform_and_log_det(residual)
             return -0.5 * normal**2 - LOG_SQRT_2PI + log_slope - log_scale
 
         return eqx.filter_vmap(one)(self.coordinates, earlier, straight, params).sum()
@@ -98,7 +98,7 @@ class ConditionalFlow(AbstractPosteriorNetwork):
                 layers = jax.tree.map(lambda leaf: leaf[i] if eqx.is_array(leaf) else leaf, self.coordinates)
                 # Later parameters are still 0 here, as the triangle has them in training.
                 location, log_scale, numbers = self._split(layers, context, params, straight[i])
-                residual = make_spline(numbers).inverse(noise[i])
+                residual = _make_spline(numbers).inverse(noise[i])
                 return params.at[i].set(location + jnp.exp(log_scale) * residual)
 
             return jax.lax.fori_loop(0, self.num_params, fill, jnp.zeros(self.num_params))

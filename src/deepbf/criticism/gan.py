@@ -161,7 +161,11 @@ class BayesianGan(AbstractPosteriorNetwork):
 
 
 def three_rates(networks: FlatNetworks) -> optax.GradientTransformation:
-    """Return an optimiser with a rate for each of frame, generator and critic."""
+    """Return an optimiser with a learning rate for each of frame, generator and critic.
+
+    It is Adam with little momentum, for each player's gradient turns with the other's moves; its updates are multiplied
+    by 1 for the frame, GENERATOR_RATE and CRITIC_RATE for the two players, before the schedule's own rate.
+    """
     gan = cast(BayesianGan, networks.member(networks.initial[0]))
     rates = [
         jnp.full(ravel_pytree(eqx.filter(part, eqx.is_array))[0].size, rate)

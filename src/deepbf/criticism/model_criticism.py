@@ -36,7 +36,7 @@ class ModelCriticism:
     Parameters
     ----------
     sampler
-        Its posterior sampler, to ask more of.
+        The model's posterior sampler, which can be asked for more.
     z
         Whether predictions of single observations can be told from the observed ones; None where data are not made of
         exchangeable observations.
@@ -62,7 +62,15 @@ class ModelCriticism:
 
 @dataclass(frozen=True)
 class Criticism:
-    """What was found about each of several models, at one observed data set."""
+    """What was found about each of several models, at one observed data set.
+
+    Ask it for one model by name, ``found["Poisson"]``, or go through all: ``for one in found``.
+
+    Parameters
+    ----------
+    models
+        What was found about each model, in the order given.
+    """
 
     models: tuple[ModelCriticism, ...]
 
@@ -146,7 +154,7 @@ def criticise(
     seconds, steps
         At most one budget: seconds for all samplers together, 60 by default, or steps for each.
     num_replicates, num_draws
-        Draws of Z, and predictions for the statistics.
+        The number of draws of Z, and of predictions for the statistics.
     executor, seed, progress
         As in `deepbf.fit_posterior`.
 
@@ -162,7 +170,14 @@ def criticise(
     """
     chosen = [check_model(model) for model in ([models] if isinstance(models, Model) else models)]
     laid_out = check_one_array(structure)
-    check_all(chosen, observed, statistics, method, executor)
+    # All that can be seen to be wrong, before minutes of training.
+    if not chosen:
+        raise ValueError("models must hold at least one model; received none.")
+    _checks.check_choice("method", method, METHODS)
+    check_statistics(statistics)
+    check_executor(executor, chosen)
+    for model in chosen:
+        check_observed(model, observed, least=1, why="")
     _checks.check_count("num_replicates", num_replicates)
     _checks.check_count("num_draws", num_draws)
     _checks.check_seed("seed", seed)
@@ -187,7 +202,10 @@ def criticise(
 
 
 def check_one_array(structure: object) -> Structure:
-    """Return the structure, if data of it are one array."""
+    """Return the structure, if data sets of it are one array.
+
+    Z-values and statistics are of one array; the error for several says how to look at their predictions.
+    """
     laid_out = find_structure(structure)
     if not isinstance(laid_out, Structure):
         raise ValueError(
@@ -195,16 +213,3 @@ def check_one_array(structure: object) -> Structure:
             "fit_posterior for each model, and look at its predictive draws."
         )
     return laid_out
-
-
-def check_all(
-    models: Sequence[Model], observed: ArrayLike, statistics: Statistics, method: str, executor: Executor | None
-) -> None:
-    """Raise for what can be seen to be wrong before minutes of training."""
-    if not models:
-        raise ValueError("models must hold at least one model; received none.")
-    _checks.check_choice("method", method, METHODS)
-    check_statistics(statistics)
-    check_executor(executor, models)
-    for model in models:
-        check_observed(model, observed, least=1, why="")

@@ -145,7 +145,7 @@ def fit_posterior(
     beside = structure_beside(found)
     first = model.simulate(1, seed, None if num_obs_range is None else num_obs_range.low)
     check_same_arrays(model, found, first.data)
-    unconstrained = find_unconstrained(model, first.params)
+    unconstrained = _find_unconstrained(model, first.params)
     joint = ModelSet((with_parameters(model, unconstrained),), np.ones(1))
 
     def as_sampler(trained: TrainedEnsemble) -> PosteriorSampler:
@@ -161,7 +161,10 @@ def fit_posterior(
 
 
 def check_model(model: object) -> Model:
-    """Return the model, if it is one whose posterior depends on nothing but data."""
+    """Return the model, if it is a single one whose posterior depends on nothing but data.
+
+    Raises a TypeError for anything but a Model, and a ValueError for one whose hyperparameters are not fixed.
+    """
     if not isinstance(model, Model):
         raise TypeError(
             f"model must be one deepbf.Model; received {type(model).__name__}. Pass one model; of several, fit a "
@@ -177,7 +180,7 @@ def check_model(model: object) -> Model:
     return model
 
 
-def find_unconstrained(model: Model, params: Params) -> Unconstrained:
+def _find_unconstrained(model: Model, params: Params) -> Unconstrained:
     """Return the map between flat real vectors and parameters laid out like these."""
     check_continuous(model.name, params)
     unconstrained = Unconstrained.fit(params, model.transform)
@@ -189,7 +192,10 @@ def find_unconstrained(model: Model, params: Params) -> Unconstrained:
 
 
 def _without_parameters(trained: TrainedEnsemble, layout: DataLayout, unconstrained: Unconstrained) -> TrainedPosterior:
-    """Return the trained map for data that come without parameters."""
+    """Return the trained map for data that come without parameters.
+
+    Training saw data packed together with parameters; the standardiser and the preparation are taken apart here.
+    """
     preparation = trained.preparation
     if not isinstance(preparation, BesideParameters):
         raise TypeError("training did not see data beside their parameters")

@@ -67,7 +67,7 @@ class AbstractPosteriorNetwork(AbstractNetwork):
     @property
     @abc.abstractmethod
     def num_noise(self) -> int:
-        """Standard normal numbers that one draw takes."""
+        """The number of standard normal numbers that one draw takes."""
 
     @abc.abstractmethod
     def draw(self, summary: jax.Array, noise: jax.Array) -> jax.Array:
@@ -82,16 +82,25 @@ class AbstractPosteriorNetwork(AbstractNetwork):
 
 
 def bounded(log_scale: jax.Array) -> jax.Array:
-    """Return a log scale that no step of training can throw out of reach."""
+    """Return a log scale within 12 of 0: c tanh(x / c), the identity near 0 for c = 12.
+
+    A single step of training can then not throw a scale out of reach of the next.
+    """
     return LARGEST_LOG_SCALE * jnp.tanh(log_scale / LARGEST_LOG_SCALE)
 
 
 def mlp(num_inputs: int, num_outputs: int, width: int, depth: int, *, key: jax.Array) -> eqx.nn.MLP:
-    """Return a smooth network, as posterior densities are smooth functions of the data."""
+    """Return `depth` hidden layers of `width` units with the smooth activation silu.
+
+    Posterior densities are mostly smooth functions of the data.
+    """
     return eqx.nn.MLP(num_inputs, num_outputs, width, depth, activation=jax.nn.silu, key=key)
 
 
 def scaled_down(layers: eqx.nn.MLP, factor: float) -> eqx.nn.MLP:
-    """Return layers whose last one starts small, so that training starts from a plain distribution."""
+    """Return the layers with weights and biases of the last one multiplied by `factor`.
+
+    With a small factor, outputs start near 0, and training starts from a plain distribution.
+    """
     smaller = jax.tree.map(lambda leaf: factor * leaf if eqx.is_array(leaf) else leaf, layers.layers[-1])
     return eqx.tree_at(lambda mlp: mlp.layers[-1], layers, smaller)

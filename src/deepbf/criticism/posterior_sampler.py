@@ -1,4 +1,7 @@
-"""PosteriorSampler: draws from a model's posterior at any data set, without training again."""
+"""PosteriorSampler: draws from a model's posterior at any data set, without training again.
+
+`TrainedPosterior` is the trained map inside it, from data and noise to parameters.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ DRAWS_AT_ONCE = 65_536
 # Data sets summarised at once.
 DATASETS_AT_ONCE = 512
 
-# Values that a simulator is asked for at once.
+# The most values that a simulator is asked for at once.
 VALUES_AT_ONCE = 4_000_000
 # Parameters and data are drawn by seeds of their own.
 PARAMS_KEY, DATA_KEY = 0, 1
@@ -40,7 +43,11 @@ NOTHING_TRAINED = TrainingRecord(0, 0, 0.0, math.nan, "nothing to train")
 
 @dataclass(frozen=True)
 class TrainedPosterior:
-    """The trained map from data and noise to parameters, in its stages."""
+    """The trained map from data and noise to parameters, in its stages.
+
+    Data are standardised, prepared (summarised) and read by the network, which turns noise into draws on its own scale;
+    those are unscaled to standardised parameters, to unconstrained ones, and to the model's own.
+    """
 
     standardiser: Standardiser
     preparation: AbstractPreparation

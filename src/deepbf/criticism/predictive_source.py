@@ -177,7 +177,10 @@ def draw_predictive(sampler: PredictiveSource, observed: Floats, num_draws: int,
 
 
 def draw_left_out(sampler: PredictiveSource, observed: Floats, num_draws: int, seed: int) -> Floats:
-    """Return draws of each observation given the others, shape (num_obs, num_draws, ...), checked in the same way."""
+    """Return draws of each observation given the others, shape (num_obs, num_draws, ...).
+
+    They are checked in the same way as those of `draw_predictive`.
+    """
     drawn = sampler.leave_one_out(observed, num_draws, seed=seed)
     shape = (len(observed), num_draws, *observed.shape[1:])
     return _checked_draws(sampler.model, drawn, shape, "leave-one-out predictive")

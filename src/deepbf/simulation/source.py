@@ -61,10 +61,6 @@ class Source:
             arrays = tuple(ArrayLayout(name, vector, shape) for name, shape in shapes_of(example).items())
         return cls(tuple(models), DataLayout(arrays, num_obs), seed)
 
-    def chunk_seed(self, model_index: int, chunk_index: int) -> np.random.SeedSequence:
-        """Return the seed of one chunk: what spawning by model, then by chunk, would give, without the walk."""
-        return np.random.SeedSequence(self.seed, spawn_key=(model_index, chunk_index))
-
     def simulate(
         self, chunk_sizes: Sequence[tuple[int, int]], transform: Transform | None = None
     ) -> list[NDArray[np.generic]]:
@@ -78,14 +74,14 @@ class Source:
         for model_index, model in enumerate(self.models):
             if self.layout.asked is None:
                 parts = [
-                    self.layout.draw(model, size, self.chunk_seed(model_index, chunk_index))
+                    self.layout.draw(model, size, chunk_seed(self.seed, model_index, chunk_index))
                     for chunk_index, size in chunk_sizes
                 ]
             else:
                 parts = [self._padded_chunk(model_index, *chunk, self.layout.asked) for chunk in chunk_sizes]
             for (chunk_index, size), part in zip(chunk_sizes, parts, strict=True):
                 if part.shape[1:] != parts[0].shape[1:]:
-                    call = Call(size, self.chunk_seed(model_index, chunk_index), None)
+                    call = Call(size, chunk_seed(self.seed, model_index, chunk_index), None)
                     raise _changed_shape(model, "data sets", part.shape[1:], parts[0].shape[1:], call)
             data = np.concatenate(parts)
             drawn.append(data if transform is None else _transformed(model, data, transform))
@@ -110,6 +106,14 @@ class Source:
             padded[start : start + group_size, :length] = data
             start += group_size
         return padded
+
+
+def chunk_seed(seed: int, model_index: int, chunk_index: int) -> np.random.SeedSequence:
+    """Return the seed of one chunk: what spawning `seed` by model, then by chunk, would give, without the walk.
+
+    Seeds belong to the work, not to the worker: a chunk has the same bits wherever and whenever it is drawn.
+    """
+    return np.random.SeedSequence(seed, spawn_key=(model_index, chunk_index))
 
 
 def draw_num_obs(asked: NumObsRange, seed: int, chunk_index: int, num_datasets: int) -> list[tuple[int, int]]:

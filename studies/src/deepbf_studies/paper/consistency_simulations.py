@@ -14,8 +14,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from deepbf.evaluation.accuracy import posterior_divergence
-from deepbf.evaluation.accuracy import DEFAULT_CLIP
+from deepbf.evaluation.accuracy import DEFAULT_CLIP, posterior_divergence
 from deepbf_studies import problems
 from deepbf_studies.paper import plots
 from deepbf_studies.paper.line_fit import LineFit, fit_line

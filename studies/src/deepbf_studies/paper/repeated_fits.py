@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
-from deepbf.evaluation.log_bf_arrays import EXACT
 from deepbf.evaluation.accuracy import DEFAULT_CLIP
+from deepbf.evaluation.log_bf_arrays import EXACT
 from deepbf.evaluation.table import aligned_table
 from deepbf_studies import problems
 from deepbf_studies.paper import plots

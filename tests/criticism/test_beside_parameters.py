@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
+from deepbf.criticism.beside_parameters import PARAMETERS, beside_its_parameters, to_real, with_parameters
 
 import deepbf
-from deepbf.criticism.data_layout import PARAMETERS, beside_its_parameters, to_real, with_parameters
 from deepbf.models.transform import Unconstrained
 from tests.criticism.models import BOUNDED
 
