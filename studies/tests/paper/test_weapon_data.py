@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from deepbf_studies.paper import weapon_data as data
-from deepbf_studies.problems import load
-from deepbf_studies.problems import weapon_trees as trees
+from deepbf_studies.problems import load, weapon
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 PEOPLE = [[33, 30, 29, 34, 31, 32], [30, 27, 26, 31, 28, 30], [35, 33, 32, 35, 34, 33]]
@@ -46,7 +45,7 @@ def test_examples_in_the_documentation_hold_the_same_people() -> None:
 
 def test_a_header_decides_which_column_is_which(tmp_path: Path) -> None:
     turned = [row[::-1] for row in PEOPLE]
-    header = ",".join(name.replace(" ", "_").upper() for name in trees.CELLS[::-1])
+    header = ",".join(name.replace(" ", "_").upper() for name in weapon.CELLS[::-1])
     assert data.read_observed(write(tmp_path, f"{header}\n{rows(turned)}"))["people"] == PEOPLE
 
 
@@ -54,7 +53,7 @@ def test_a_header_decides_which_column_is_which(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("", "is empty"),
-        (",".join(trees.CELLS), "a header and no numbers"),
+        (",".join(weapon.CELLS), "a header and no numbers"),
         ("1,2,3,4,5\n1,2,3,4,5", r"holds 2 x 5 numbers .*one row a person.*twelve counts"),
         (rows([SUMS, SUMS]), "holds 2 x 12 numbers"),
         ("1,2,3,4,5,6\n1,2,3", "data row 2 has 3 values"),

@@ -12,8 +12,8 @@ from deepbf.answer import Answer
 from deepbf.baselines import abc_ranked
 from deepbf.criticism import fit_posterior
 from deepbf_studies.paper.methods import OURS, train
-from deepbf_studies.problems.epidemic_evidence import Round, log_evidence
 from deepbf_studies.problems.influenza import IN_BED, LATENT, NO_LATENT, OTHER_READING, epidemic_model
+from deepbf_studies.problems.influenza_evidence import Round, log_evidence
 
 COMPARED = (NO_LATENT, LATENT)
 

@@ -18,7 +18,7 @@ from deepbf.variants.splitting import log_mean_inverse, mean_inverse_log
 from deepbf_studies.paper.methods import FNN, train
 from deepbf_studies.paper.weapon_data import Counts
 from deepbf_studies.problems import Study, load
-from deepbf_studies.problems import weapon_trees as trees
+from deepbf_studies.problems import weapon as trees
 from deepbf_studies.problems.weapon import NUM_TRIALS, TREES
 
 SUM, FULL = "sum", "full"

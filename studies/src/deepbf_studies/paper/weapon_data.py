@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from deepbf._rows import Table, numbers_in, read_table
 from deepbf_studies.problems import load
-from deepbf_studies.problems import weapon_trees as trees
+from deepbf_studies.problems import weapon as trees
 from deepbf_studies.problems.weapon import NUM_PEOPLE, NUM_TRIALS
 
 # What stands on everything that was computed from no real answers.

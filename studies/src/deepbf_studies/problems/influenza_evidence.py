@@ -15,8 +15,17 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp, xlog1py, xlogy
 
 from deepbf.models import Model
-from deepbf_studies.problems.epidemic import Chances, Counts, Epidemic, Floats, School
-from deepbf_studies.problems.influenza import PRIORS, epidemic_model, epidemic_of, param_names
+from deepbf_studies.problems.influenza import (
+    PRIORS,
+    Chances,
+    Counts,
+    Epidemic,
+    Floats,
+    School,
+    epidemic_model,
+    epidemic_of,
+    param_names,
+)
 
 # Simulations that find the region of the parameters at all, and how many of the nearest place the first proposal.
 NUM_SCREENED = 20_000
