@@ -10,8 +10,8 @@ from deepbf.criticism import ZValues
 from deepbf_studies import problems
 from deepbf_studies.paper import criticism_cases as cases
 from deepbf_studies.paper import criticism_panels as panels
-from deepbf_studies.paper.cache import Cache
 from deepbf_studies.paper.running import results_of
+from deepbf_studies.paper.step import Cache
 from deepbf_studies.paper.target import Drawing, Target
 
 BY_NAME = {target.name: target for target in panels.TARGETS}

@@ -13,8 +13,8 @@ import xarray as xr
 
 from deepbf.evaluation.labels import EXACT
 from deepbf_studies.paper import weapon, weapon_answers, weapon_data, weapon_drawings
-from deepbf_studies.paper.cache import Cache
 from deepbf_studies.paper.running import results_of
+from deepbf_studies.paper.step import Cache
 from deepbf_studies.problems import load
 
 NUM_PEOPLE = 3

@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING
 from deepbf._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from deepbf_studies.paper.cache import Cache
     from deepbf_studies.paper.catalogue import find_target, names, targets
     from deepbf_studies.paper.running import reproduce
-    from deepbf_studies.paper.step import Step
+    from deepbf_studies.paper.step import Cache, Step
     from deepbf_studies.paper.target import SCALES, Drawing, Target
 
 __all__ = ["SCALES", "Cache", "Drawing", "Step", "Target", "find_target", "names", "reproduce", "targets"]
 
 _HOMES = {
     "SCALES": "target",
-    "Cache": "cache",
+    "Cache": "step",
     "Drawing": "target",
     "Step": "step",
     "Target": "target",

@@ -10,18 +10,20 @@ import xarray as xr
 from deepbf import baselines
 from deepbf_studies.paper.methods import train
 from deepbf_studies.paper.questions import Questions, answered
-from deepbf_studies.paper.step import Step
+from deepbf_studies.paper.step import Step, step_function
 
 # Bridge sampling takes so many data sets through one compiled program.
 BRIDGE_AT_ONCE = 100
 
 
+@step_function("answering.exactly")
 def exactly(*, questions: dict[str, Any]) -> xr.Dataset:
     """Return the exact log Bayes factors."""
     asked = Questions(**questions)
     return answered(np.asarray(asked.load().exact_log_bf(asked.data()), dtype=np.float64), asked)
 
 
+@step_function("answering.by_training")
 def by_training(*, questions: dict[str, Any], method: str, num_steps: int, seed: int) -> xr.Dataset:
     """Return what one training run answers."""
     asked = Questions(**questions)
@@ -32,6 +34,7 @@ def by_training(*, questions: dict[str, Any], method: str, num_steps: int, seed:
     return answered(estimator.log_bf(asked.data()), asked, num_simulations=estimator.record.num_simulations)
 
 
+@step_function("answering.by_abc")
 def by_abc(*, questions: dict[str, Any], num_simulations: int, num_strata: int, num_kept: int, seed: int) -> xr.Dataset:
     """Return what ranked ABC answers, on the data themselves as the paper has it."""
     asked = Questions(**questions)
@@ -46,6 +49,7 @@ def by_abc(*, questions: dict[str, Any], num_simulations: int, num_strata: int, 
     return answered(found.log_bf, asked)
 
 
+@step_function("answering.by_bridge")
 def by_bridge(*, questions: dict[str, Any], warp: bool, num_draws: int, part: int, seed: int) -> xr.Dataset:
     """Return what bridge sampling answers at one part of the questions."""
     asked = Questions(**questions)

@@ -19,7 +19,7 @@ from deepbf_studies import problems
 from deepbf_studies.paper.line_fit import LineFit, fit_line
 from deepbf_studies.paper.methods import OURS, train
 from deepbf_studies.paper.prose import paragraph
-from deepbf_studies.paper.step import Step
+from deepbf_studies.paper.step import Step, step_function
 from deepbf_studies.paper.target import Drawing, Plan, Results, Target
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ SCALES = {
 }
 
 
+@step_function("consistency_decisions.decide")
 def decide(
     *, study: str, numbers: list[int], num_steps: int, num_datasets: int, seed: int, test_seed: int
 ) -> xr.Dataset:

@@ -22,7 +22,7 @@ from deepbf_studies import problems
 from deepbf_studies.paper.line_fit import LineFit, fit_line
 from deepbf_studies.paper.methods import FNN, OURS, train
 from deepbf_studies.paper.prose import paragraph
-from deepbf_studies.paper.step import Step
+from deepbf_studies.paper.step import Step, step_function
 from deepbf_studies.paper.target import Drawing, Plan, Results, Target
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ SCALES = {
 }
 
 
+@step_function("consistency_simulations.estimate")
 def estimate(
     *, study: str, num_obs: int, method: str, num_simulations: int, num_datasets: int, seed: int, test_seed: int
 ) -> xr.Dataset:

@@ -16,7 +16,7 @@ from deepbf.plots.z_values_plot import PANEL_SIZE
 from deepbf_studies import problems
 from deepbf_studies.paper.criticism_cases import EXACT, FLOW, GAN, NUM_OBS, observed_data, posterior_of
 from deepbf_studies.paper.prose import paragraph
-from deepbf_studies.paper.step import Step
+from deepbf_studies.paper.step import Step, step_function
 from deepbf_studies.paper.target import Drawing, Plan, Results, Target
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ SCALES = {
 }
 
 
+@step_function("criticism_panels.criticise_model")
 def criticise_model(
     *, study: str, num_obs: int, model: int, sampler: str, num_steps: int | None, num_replicates: int, seed: int
 ) -> xr.Dataset:

@@ -12,6 +12,7 @@ from deepbf.answer import Answer
 from deepbf.baselines import abc_ranked
 from deepbf.criticism import fit_posterior
 from deepbf_studies.paper.methods import OURS, train
+from deepbf_studies.paper.step import step_function
 from deepbf_studies.problems.influenza import IN_BED, LATENT, NO_LATENT, OTHER_READING, epidemic_model
 from deepbf_studies.problems.influenza_evidence import Round, log_evidence
 
@@ -28,6 +29,7 @@ Counts = NDArray[np.int64]
 READINGS = {"usual": np.array(IN_BED), "other": np.array(OTHER_READING)}
 
 
+@step_function("influenza_steps.trained")
 def trained(
     *, compared: Sequence[str], structure: str, steps_a_day: int, num_steps: int, num_datasets: int, seed: int
 ) -> xr.Dataset:
@@ -62,6 +64,7 @@ def answer_variables(answer: Answer) -> dict[str, tuple[tuple[str, ...], Floats]
     }
 
 
+@step_function("influenza_steps.asked_abc")
 def asked_abc(*, num_simulations: int, num_strata: int, seed: int) -> xr.Dataset:
     """Return the log Bayes factor by ABC on square roots of the counts, which vary about as much on every day."""
     found = abc_ranked(
@@ -75,6 +78,7 @@ def asked_abc(*, num_simulations: int, num_strata: int, seed: int) -> xr.Dataset
     return xr.Dataset({"log_bf": float(found.log_bf[0]), "error": float(found.log_bf_error[0])})
 
 
+@step_function("influenza_steps.filtered")
 def filtered(*, name: str, reading: str, rounds: Sequence[Sequence[int]], seed: int) -> xr.Dataset:
     """Return one model's log evidence by particles, and what it predicts after the data, by the same particles."""
     observed = READINGS[reading]
@@ -87,6 +91,7 @@ def filtered(*, name: str, reading: str, rounds: Sequence[Sequence[int]], seed: 
     )
 
 
+@step_function("influenza_steps.criticised")
 def criticised(*, name: str, structure: str, num_steps: int, num_draws: int, seed: int) -> xr.Dataset:
     """Return what one model predicts after the data, by a trained sampler of its posterior."""
     model, observed = epidemic_model(name), READINGS["usual"]

@@ -14,9 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from deepbf import _checks
 from deepbf.fitting import StoppedEarlyWarning
-from deepbf_studies.paper.cache import Cache
 from deepbf_studies.paper.catalogue import find_target
-from deepbf_studies.paper.step import Step, in_order
+from deepbf_studies.paper.step import Cache, Step, in_order
 from deepbf_studies.paper.target import SCALES, Drawing, Plan, Results, Target
 
 CACHE_FOLDER = "cache"

@@ -17,7 +17,7 @@ from deepbf_studies.paper import methods
 from deepbf_studies.paper.answering import bridge_steps, by_abc, by_training, exactly
 from deepbf_studies.paper.methods import ABC, BRIDGE, WARP
 from deepbf_studies.paper.questions import Answers, Questions
-from deepbf_studies.paper.step import Step
+from deepbf_studies.paper.step import Step, step_function
 
 STUDIES = ("data-1-i", "data-1-ii", "data-3")
 TITLES = {"data-1-i": "Data 1 (i)", "data-1-ii": "Data 1 (ii)", "data-3": "Data 3"}
@@ -191,6 +191,7 @@ class Comparison:
         )
 
 
+@step_function("sample_sizes.measured")
 def measured(
     exact: xr.Dataset,
     *answers: xr.Dataset,

@@ -16,7 +16,7 @@ from deepbf_studies.paper.prose import paragraph
 from deepbf_studies.paper.questions import Answers
 from deepbf_studies.paper.sample_sizes import STUDIES, TITLES, Comparison, comparisons
 from deepbf_studies.paper.size_figures import METRICS, ByStudy, by_study, metric_numbers, plan_measured
-from deepbf_studies.paper.step import Step
+from deepbf_studies.paper.step import Step, step_function
 from deepbf_studies.paper.target import Drawing, Plan, Results, Target
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def paired_step(comparison: Comparison) -> Step:
     return Step(differences, settings, inputs=(comparison.exact_step(), *firsts))
 
 
+@step_function("scorecard.differences")
 def differences(
     exact: xr.Dataset,
     ours: xr.Dataset,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from deepbf.baselines import abc_ranked
 from deepbf_studies.paper.methods import DEEPSET2, FNN, OURS, train
-from deepbf_studies.paper.step import Step
+from deepbf_studies.paper.step import Step, step_function
 from deepbf_studies.problems import Study, load
 
 TITLES = {"data-1-ii": "Data 1", "data-2": "Data 2", "data-3": "Data 3"}
@@ -136,6 +136,7 @@ def abc_step(study: str, settings: Settings) -> Step:
     )
 
 
+@step_function("toy_answers.exact_answers")
 def exact_answers(study: str, planes: Planes, num_datasets: int, sample_seed: int) -> xr.Dataset:
     """Return exact log Bayes factors of every part of the two observations, and what they were asked at."""
     loaded = load(study, num_obs=2)
@@ -150,6 +151,7 @@ def exact_answers(study: str, planes: Planes, num_datasets: int, sample_seed: in
     return answers
 
 
+@step_function("toy_answers.network_answers")
 def network_answers(
     study: str,
     method: str,
@@ -172,6 +174,7 @@ def network_answers(
     return answers
 
 
+@step_function("toy_answers.abc_answers")
 def abc_answers(
     study: str,
     num_simulations: int,

@@ -31,7 +31,7 @@ from deepbf_studies.paper.map_errors import (
     shown_in,
 )
 from deepbf_studies.paper.methods import FNN, OURS
-from deepbf_studies.paper.step import Step
+from deepbf_studies.paper.step import Step, step_function
 from deepbf_studies.paper.target import Drawing, Results, Target
 from deepbf_studies.paper.toy_answers import (
     BOTH,
@@ -96,6 +96,7 @@ def variants_step(study: str, settings: Settings) -> Step:
     )
 
 
+@step_function("variant_maps.variant_answers")
 def variant_answers(
     study: str, num_steps: int, seed: int, planes: Planes, num_datasets: int, sample_seed: int
 ) -> xr.Dataset:

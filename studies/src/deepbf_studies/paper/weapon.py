@@ -16,7 +16,7 @@ from deepbf.training.schedule import THOROUGH_NAME
 from deepbf_studies.paper import weapon_answers as ask
 from deepbf_studies.paper import weapon_data as data
 from deepbf_studies.paper.methods import BNN, FNN, OURS
-from deepbf_studies.paper.step import Step
+from deepbf_studies.paper.step import Step, step_function
 from deepbf_studies.paper.weapon_answers import FULL, MODELS, SUM
 
 # The Bayes factor of the real data by TreeBUGS: tail areas at a given one depend on the trees alone.
@@ -232,6 +232,7 @@ def _abc_settings(settings: Settings) -> dict[str, Any]:
     }
 
 
+@step_function("weapon.measured")
 def measured(
     exact: xr.Dataset, *answers: xr.Dataset, estimators: Sequence[str], num_replicates: int = 1000
 ) -> xr.Dataset:

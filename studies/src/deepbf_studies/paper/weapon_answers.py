@@ -16,6 +16,7 @@ from deepbf.baselines import abc_ranked, importance
 from deepbf.variants import fit_variants
 from deepbf.variants.splitting import log_mean_inverse, mean_inverse_log
 from deepbf_studies.paper.methods import FNN, train
+from deepbf_studies.paper.step import step_function
 from deepbf_studies.paper.weapon_data import Counts
 from deepbf_studies.problems import Study, load
 from deepbf_studies.problems import weapon as trees
@@ -50,6 +51,7 @@ def in_view(view: str, counts: Counts) -> NDArray[np.integer] | None:
     return None if data is None else data[None]
 
 
+@step_function("weapon_answers.exact_answers")
 def exact_answers(
     *, num_people: int, num_datasets: int, reference_seed: int, sums: Sequence[int], people: People
 ) -> xr.Dataset:
@@ -66,6 +68,7 @@ def exact_answers(
     return result
 
 
+@step_function("weapon_answers.importance_answers")
 def importance_answers(
     *, num_people: int, num_datasets: int, reference_seed: int, sums: Sequence[int], num_draws: int, seed: int
 ) -> xr.Dataset:
@@ -80,6 +83,7 @@ def importance_answers(
     )
 
 
+@step_function("weapon_answers.abc_answers")
 def abc_answers(
     *,
     view: str,
@@ -113,6 +117,7 @@ def abc_answers(
     return answers(parts, found.log_bf[-1:], found.log_bf_error[-1:])
 
 
+@step_function("weapon_answers.network_answers")
 def network_answers(
     *,
     view: str,
@@ -149,6 +154,7 @@ def network_answers(
     )
 
 
+@step_function("weapon_answers.person_answers")
 def person_answers(
     *, num_people: int, num_datasets: int, reference_seed: int, people: People, num_steps: int, seed: int
 ) -> xr.Dataset:
@@ -167,6 +173,7 @@ def person_answers(
     return variant_results(averaged, reference(FULL, num_people, num_datasets, reference_seed), people)
 
 
+@step_function("weapon_answers.variant_answers")
 def variant_answers(
     *, num_people: int, num_datasets: int, reference_seed: int, people: People, num_steps: int, seed: int
 ) -> xr.Dataset:
@@ -195,6 +202,7 @@ def variant_results(
     return xr.concat(found, xr.Variable("variant", list(AVERAGES)))
 
 
+@step_function("weapon_answers.one_variant")
 def one_variant(*parts: xr.Dataset, variant: str) -> xr.Dataset:
     """Return the answers for one variant, added up over the parts; those without variants count as they are."""
     chosen = [part.sel(variant=variant) if "variant" in part.dims else part for part in parts]

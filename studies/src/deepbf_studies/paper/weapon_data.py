@@ -11,6 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from deepbf._rows import Table, numbers_in, read_table
+from deepbf_studies.paper.step import step_function
 from deepbf_studies.problems import load
 from deepbf_studies.problems import weapon as trees
 from deepbf_studies.problems.weapon import NUM_PEOPLE, NUM_TRIALS
@@ -58,6 +59,7 @@ def counts_of(observed: Observed) -> Counts:
     return Counts(np.array(observed["sums"]), None if people is None else np.array(people))
 
 
+@step_function("weapon_data.observed_data")
 def observed_data(*, source: str, sums: Sequence[int], people: Sequence[Sequence[int]] | None) -> xr.Dataset:
     """Return what is observed, for drawings: a step of its own, so that a file's name is no setting of others."""
     del people
