@@ -8,7 +8,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from deepbf_studies import problems
-from deepbf_studies.paper import Cache, Drawing, Step, Target, catalogue, reproduce
+from deepbf_studies.paper import Cache, Drawing, Step, Target, reproduce, running
 from deepbf_studies.paper.running import plan_of, run
 from deepbf_studies.paper.step import step_function
 from studies.tests.paper.recorded import interrupted, number_step, total_step
@@ -27,7 +27,7 @@ def sum_target(log: Path, name: str = "sum", *values: float) -> Target:
 @pytest.fixture
 def use(monkeypatch: pytest.MonkeyPatch):
     """Let the catalogue hold these targets instead of its own."""
-    return lambda *targets: monkeypatch.setattr(catalogue, "_TARGETS", targets)
+    return lambda *targets: monkeypatch.setattr(running, "_TARGETS", targets)
 
 
 def test_computes_once_and_draws_from_the_cache(tmp_path: Path, use) -> None:

@@ -26,14 +26,14 @@ def rows(counts: list[list[int]]) -> str:
 def test_one_row_a_person(tmp_path: Path) -> None:
     observed = data.read_observed(write(tmp_path, rows(PEOPLE)))
     assert observed == {"source": "answers.csv", "sums": SUMS, "people": PEOPLE}
-    assert data.counts_of(observed).num_people == 3
+    assert data.Counts.of(observed["sums"], observed["people"]).num_people == 3
 
 
 @pytest.mark.parametrize("text", [rows([SUMS]), "\n".join(map(str, SUMS)), rows([SUMS]).replace(",", "\t")])
 def test_twelve_counts(tmp_path: Path, text: str) -> None:
     observed = data.read_observed(write(tmp_path, text))
     assert observed == {"source": "answers.csv", "sums": SUMS, "people": None}
-    assert data.counts_of(observed).num_people == 3
+    assert data.Counts.of(observed["sums"], observed["people"]).num_people == 3
 
 
 def test_examples_in_the_documentation_hold_the_same_people() -> None:
@@ -81,7 +81,7 @@ def test_a_missing_file_is_told_as_such(tmp_path: Path) -> None:
 
 def test_the_simulated_data_set_is_near_the_papers_bayes_factor_and_says_what_it_is() -> None:
     observed = data.simulated_observed()
-    counts = data.counts_of(observed)
+    counts = data.Counts.of(observed["sums"], observed["people"])
     assert counts.people is not None
     assert counts.people.shape == (42, 6)
     log_bf = load("weapon-sum").exact_log_bf(counts.sums[None])[0]

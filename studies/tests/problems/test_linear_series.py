@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from numpy.typing import NDArray
-from scipy import integrate, linalg, stats
+from scipy import integrate, linalg
 
 from deepbf_studies import problems
 from deepbf_studies.problems import ar_ma_log_bf, linear_series
+from studies.tests.problems import joint_normal
 
 COEFFICIENTS = np.array([-0.99, -0.3, 0.0, 0.7, 0.999])
 
@@ -35,7 +36,7 @@ def some_series(length: int, num_datasets: int = 4) -> NDArray[np.float64]:
 def test_likelihoods_are_those_of_dense_covariance_matrices(model: str, length: int) -> None:
     log_likelihood, covariance = CASES[model]
     data = some_series(length)
-    expected = [stats.multivariate_normal.logpdf(data, np.zeros(length), covariance(c, length)) for c in COEFFICIENTS]
+    expected = [joint_normal.log_density(data, np.zeros(length), covariance(c, length)) for c in COEFFICIENTS]
     assert_allclose(log_likelihood(COEFFICIENTS, data).T, expected, rtol=1e-10, atol=1e-8)
 
 

@@ -11,6 +11,7 @@ from deepbf_studies.problems import (
     normal_mixture_log_bf_by_enumeration,
     normal_mixture_log_bf_by_quadrature,
 )
+from studies.tests.problems import joint_normal
 
 ROUTES = {
     "automatic": normal_mixture_log_bf,
@@ -41,7 +42,7 @@ def awkward(num_obs: int) -> NDArray[np.float64]:
 def log_normal_evidence(data: NDArray[np.float64]) -> float:
     """Log joint density under the second model: variances 7.25, covariances 1."""
     cov = 2.5**2 * np.eye(len(data)) + 1.0
-    return float(stats.multivariate_normal.logpdf(data, np.zeros(len(data)), cov))
+    return float(joint_normal.log_density(data, 0.0, cov)[0])
 
 
 def brute_force(
@@ -71,10 +72,10 @@ def test_two_observations_by_hand(route: str) -> None:
     together, apart = np.array([[6.25, 2.25], [2.25, 6.25]]), 6.25 * np.eye(2)
     log_first = np.logaddexp.reduce(
         [
-            stats.multivariate_normal.logpdf(data, [2, 2], together),
-            stats.multivariate_normal.logpdf(data, [-2, -2], together),
-            stats.multivariate_normal.logpdf(data, [2, -2], apart),
-            stats.multivariate_normal.logpdf(data, [-2, 2], apart),
+            joint_normal.log_density(data, [2, 2], together),
+            joint_normal.log_density(data, [-2, -2], together),
+            joint_normal.log_density(data, [2, -2], apart),
+            joint_normal.log_density(data, [-2, 2], apart),
         ]
     )
     expected = log_first - np.log(4) - [log_normal_evidence(row) for row in data]
@@ -167,7 +168,7 @@ def test_bayes_factors_average_to_one_under_the_second_model() -> None:
     # For two observations a plain sum over a square of unit cells; densities this smooth need no finer grid.
     grid = np.arange(-20.0, 21.0)
     pairs = np.array([(a, b) for a in grid for b in grid])
-    log_second = stats.multivariate_normal.logpdf(pairs, np.zeros(2), 2.5**2 * np.eye(2) + 1.0)
+    log_second = joint_normal.log_density(pairs, 0.0, 2.5**2 * np.eye(2) + 1.0)
     assert np.exp(log_second + normal_mixture_log_bf(pairs)).sum() == pytest.approx(1, abs=1e-8)
 
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from deepbf._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from deepbf_studies.paper.catalogue import find_target, names, targets
-    from deepbf_studies.paper.running import reproduce
+    from deepbf_studies.paper.running import find_target, names, reproduce, targets
     from deepbf_studies.paper.step import Cache, Step
     from deepbf_studies.paper.target import SCALES, Drawing, Target
 
@@ -23,10 +22,10 @@ _HOMES = {
     "Drawing": "target",
     "Step": "step",
     "Target": "target",
-    "names": "catalogue",
+    "names": "running",
     "reproduce": "running",
-    "find_target": "catalogue",
-    "targets": "catalogue",
+    "find_target": "running",
+    "targets": "running",
 }
 
 __getattr__ = lazy_names(__name__, _HOMES)

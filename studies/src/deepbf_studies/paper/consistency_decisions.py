@@ -16,11 +16,10 @@ from deepbf.evaluation.tail_areas import binomial_interval
 from deepbf.plots import Decay
 from deepbf.plots.num_obs_axis import show_num_obs
 from deepbf_studies import problems
-from deepbf_studies.paper.line_fit import LineFit, fit_line
+from deepbf_studies.paper.consistency_simulations import LineFit, fit_line
 from deepbf_studies.paper.methods import OURS, train
-from deepbf_studies.paper.prose import paragraph
 from deepbf_studies.paper.step import Step, step_function
-from deepbf_studies.paper.target import Drawing, Plan, Results, Target
+from deepbf_studies.paper.target import Drawing, Plan, Results, Target, paragraph
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -17,9 +17,8 @@ from deepbf.criticism import StatisticCheck
 from deepbf.evaluation import Evaluation
 from deepbf.plots.axes import Handle, legend_beside
 from deepbf.plots.styles import BLACK, GUIDE, SKY
-from deepbf_studies.paper.influenza_steps import COMPARED
-from deepbf_studies.paper.prose import paragraph
-from deepbf_studies.paper.target import Drawing, Results
+from deepbf_studies.paper.influenza import COMPARED, plan
+from deepbf_studies.paper.target import Drawing, Results, Target, paragraph
 from deepbf_studies.problems.influenza import IN_BED, VARYING
 
 FIRST, SECOND = COMPARED
@@ -356,3 +355,14 @@ def checks_figure(results: Results) -> Figure:
             plots.predictive_check(check, ax=axes[row, column])
         axes[0, column].set_title(COMPARED[column])
     return figure
+
+
+TARGETS = (
+    Target(
+        name="influenza",
+        title="Influenza in a boarding school, 1978: a latent stage or none, with criticism and an independent check",
+        paper="",
+        plan=plan,
+        draw=draw,
+    ),
+)

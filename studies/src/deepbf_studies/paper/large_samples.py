@@ -11,10 +11,8 @@ import xarray as xr
 
 from deepbf.evaluation.labels import EXACT
 from deepbf.evaluation.table import aligned_table, write_number
-from deepbf_studies.paper.answering import by_training, exactly
-from deepbf_studies.paper.methods import DEEPSET2, OURS
+from deepbf_studies.paper.methods import DEEPSET2, OURS, Questions, by_training, exactly
 from deepbf_studies.paper.panels import grid, head, one_legend, only_outer_labels
-from deepbf_studies.paper.questions import Questions
 from deepbf_studies.paper.sample_sizes import PAPER_STEPS, STUDIES, TITLES, measured
 from deepbf_studies.paper.size_figures import draw_small_scatter, metric_value
 from deepbf_studies.paper.step import Step

@@ -1,8 +1,9 @@
-"""reproduce: compute the steps that are missing, each kept as soon as it is done, then draw."""
+"""All figures and tables by name, and `reproduce`: compute the steps that are missing, keep each at once, then draw."""
 
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
@@ -14,15 +15,68 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from deepbf import _checks
 from deepbf.fitting import StoppedEarlyWarning
-from deepbf_studies.paper.catalogue import find_target
+from deepbf_studies.paper import (
+    consistency_decisions,
+    consistency_simulations,
+    criticism,
+    heat_maps,
+    influenza_drawing,
+    large_samples,
+    repeated_estimates,
+    size_figures,
+    variant_maps,
+    weapon_drawings,
+)
 from deepbf_studies.paper.step import Cache, Step, in_order
 from deepbf_studies.paper.target import SCALES, Drawing, Plan, Results, Target
+
+_PARTS = (
+    heat_maps,
+    variant_maps,
+    repeated_estimates,
+    size_figures,
+    large_samples,
+    criticism,
+    weapon_drawings,
+    consistency_simulations,
+    consistency_decisions,
+    influenza_drawing,
+)
+
+
+def _place(target: Target) -> tuple[int, ...]:
+    """Return where a target stands: main figures, tables, the supplement's, then what the paper lacks."""
+    found = re.fullmatch(r"(figure|table)-(s?)(\d+)", target.name)
+    if found is None:
+        return (3, 0)
+    kind, supplement, number = found.groups()
+    return (2 if supplement else kind == "table", int(number))
+
+
+# Sorting keeps the order of what the paper lacks.
+_TARGETS: tuple[Target, ...] = tuple(sorted((one for part in _PARTS for one in part.TARGETS), key=_place))
 
 CACHE_FOLDER = "cache"
 COMPILED_FOLDER = "compiled"
 # Steps handed to an executor at a time, unless told otherwise: more than most have workers, but not all, for steps
 # that wait for results of others are to come before those of later targets.
 MOST_SUBMITTED = 32
+
+
+def targets() -> tuple[Target, ...]:
+    """Return all targets, in the paper's order, then those that it does not have."""
+    return _TARGETS
+
+
+def names() -> tuple[str, ...]:
+    """Return the names that `find_target` knows."""
+    return tuple(one.name for one in _TARGETS)
+
+
+def find_target(name: str) -> Target:
+    """Return the target called `name`."""
+    _checks.check_choice("target", name, names())
+    return next(one for one in _TARGETS if one.name == name)
 
 
 def reproduce(

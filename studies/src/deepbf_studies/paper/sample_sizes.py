@@ -14,9 +14,17 @@ import xarray as xr
 
 from deepbf.evaluation import measure
 from deepbf_studies.paper import methods
-from deepbf_studies.paper.answering import bridge_steps, by_abc, by_training, exactly
-from deepbf_studies.paper.methods import ABC, BRIDGE, WARP
-from deepbf_studies.paper.questions import Answers, Questions
+from deepbf_studies.paper.methods import (
+    ABC,
+    BRIDGE,
+    WARP,
+    Answers,
+    Questions,
+    bridge_steps,
+    by_abc,
+    by_training,
+    exactly,
+)
 from deepbf_studies.paper.step import Step, step_function
 
 STUDIES = ("data-1-i", "data-1-ii", "data-3")

@@ -1,22 +1,32 @@
-"""Figures of the simulation study: scatter plots, densities, priors, metrics and ROC curves over sample sizes."""
+"""Figures of the simulation study: scatter plots, densities, priors, metrics and ROC curves over sample sizes.
+
+Also how the exact Bayes factors of Data 1 are spread (Figure S24): (i) has fewer near 1 than (ii), so its models are
+told apart sooner. And the scorecard: whether our default beats the paper's networks, metric by metric, at every size.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from deepbf import plots
+from deepbf.evaluation.density import density
 from deepbf.evaluation.labels import EXACT
+from deepbf.evaluation.paired import CLEAR, HIGHER_IS_BETTER, Difference, paired_differences
 from deepbf.evaluation.table import aligned_table, write_number
-from deepbf_studies.paper.methods import FNN, OURS
+from deepbf.plots.styles import GUIDE, estimator_styles
+from deepbf_studies.paper.methods import BNN, FNN, OURS, Answers
 from deepbf_studies.paper.panels import grid, head, one_legend, only_outer_labels
-from deepbf_studies.paper.questions import Answers
-from deepbf_studies.paper.sample_sizes import SCALES, TITLES, Comparison, comparisons
-from deepbf_studies.paper.target import Drawing, Plan, Results, Target
+from deepbf_studies.paper.sample_sizes import STUDIES, TITLES, Comparison, comparisons
+from deepbf_studies.paper.step import Step, step_function
+from deepbf_studies.paper.target import Drawing, Plan, Results, Target, paragraph
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 METRICS = {
     "spearman": "Spearman's rho",
@@ -31,7 +41,20 @@ METRICS = {
 LABEL_WIDTH = 16
 COLUMN = 13
 
+COUNT_STUDIES = ("data-1-i", "data-1-ii")
+# The paper trims Bayes factors at 0.01 and 100.
+TRIM = float(np.log(100))
+# Within a factor of 3, Jeffreys calls evidence barely worth mentioning.
+NEAR_ONE = float(np.log(3))
+
+RIVALS = (FNN, BNN)
+JUDGED = ("clipped_mse", "mse", "kl", "spearman", "auc", "surprise_mse", "posterior_kl")
+WORDS = ("better", "tie", "worse")
+PAIRED = "paired"
+
 ByStudy = dict[str, dict[int, xr.Dataset]]
+# By study, metric and rival: a word of `WORDS` at each sample size.
+Verdicts = dict[tuple[str, str, str], dict[int, str]]
 
 
 def plan_measured(studies: Sequence[str]) -> Callable[[str], Plan]:
@@ -203,101 +226,137 @@ def draw_small_scatter(result: xr.Dataset, name: str, ax: Any) -> None:
     ax.set_ylabel("estimated log BF")
 
 
-def plan_repeated(study: str) -> Callable[[str], Plan]:
-    """Return the plan of a figure at the largest sample size: the evaluation, and every repetition of every method."""
-
-    def plan(scale: str) -> Plan:
-        one = largest(scale, study)
-        steps: dict[Any, Any] = {"measured": one.measured_step(), EXACT: one.exact_step()}
-        for method in one.methods:
-            for number, parts in enumerate(one.steps(method)):
-                steps |= {(method, number, part): step for part, step in enumerate(parts)}
-        return steps
-
-    return plan
+# Figure S24.
 
 
-def largest(scale: str, study: str) -> Comparison:
-    """Return the comparison at the largest sample size of a scale."""
-    settings = SCALES[scale]
-    return Comparison(study, max(settings.sizes), settings)
+def plan_spread(scale: str) -> Plan:
+    """Return the exact Bayes factors of both studies at every sample size."""
+    return {(one.study, one.num_obs): one.exact_step() for one in comparisons(scale, COUNT_STUDIES)}
 
 
-def repeated_answers(results: Results) -> dict[str, list[Answers]]:
-    """Return the answers of each method, one entry a repetition."""
-    num_datasets = int((results["measured"]["source"] == results["measured"].attrs["first"]).sum())
-    parts: dict[str, dict[int, list[xr.Dataset]]] = {}
-    for label, result in results.items():
-        if isinstance(label, tuple):
-            method, number, _ = label
-            parts.setdefault(method, {}).setdefault(number, []).append(result)
-    return {
-        method: [Answers.of(found, num_datasets) for found in numbered.values()] for method, numbered in parts.items()
+def draw_spread(results: Results) -> Drawing:
+    """Draw the density of the exact log Bayes factor over both models, a panel a sample size."""
+    sizes = sorted({num_obs for _, num_obs in results})
+    figure, axes = grid(1, len(sizes), title="Exact log Bayes factors, both models together, trimmed at 100 to one")
+    points = np.linspace(-TRIM, TRIM, 301)
+    shares: dict[str, dict[str, float]] = {}
+    styles = estimator_styles([TITLES[study] for study in COUNT_STUDIES])
+    for ax, num_obs in zip(axes.flat, sizes, strict=True):
+        for study in COUNT_STUDIES:
+            result = results[study, num_obs]
+            pooled = np.concatenate(Answers.of(result, (result.sizes["question"] - 1) // 2).by_model)
+            style = styles[TITLES[study]]
+            curve = density(np.clip(pooled, -TRIM, TRIM), points)
+            ax.plot(points, curve, color=style.colour, linestyle=style.line_style, label=TITLES[study])
+            shares.setdefault(study, {})[str(num_obs)] = float(np.mean(np.abs(pooled) < NEAR_ONE))
+        ax.axvline(0.0, color=GUIDE, linewidth=0.8)
+        ax.set(title=f"n = {num_obs}", xlabel="log Bayes factor")
+        ax.set_ylim(bottom=0.0)
+    axes[0, 0].set_ylabel("density")
+    axes[0, -1].legend(frameon=False, fontsize="small")
+    rows = [(f"n = {n}", [f"{shares[study][str(n)]:.3f}" for study in COUNT_STUDIES]) for n in sizes]
+    lines = aligned_table("Share of data sets with BF within 1/3 and 3", [TITLES[s] for s in COUNT_STUDIES], rows)
+    return Drawing("\n".join(lines), {"": figure}, {"share_near_one": shares})
+
+
+# The scorecard.
+
+
+def plan_scorecard(scale: str) -> Plan:
+    """Return the evaluations at all sample sizes, and the differences between our default and its rivals."""
+    paired = {(PAIRED, one.study, one.num_obs): paired_step(one) for one in comparisons(scale, STUDIES)}
+    return {**plan_measured(STUDIES)(scale), **paired}
+
+
+def paired_step(comparison: Comparison) -> Step:
+    """Return the step that compares our default with its rivals, one by one."""
+    firsts = [comparison.steps(method)[0][0] for method in (OURS, *RIVALS)]
+    settings = {
+        "rivals": list(RIVALS),
+        "num_datasets": comparison.settings.num_datasets,
+        "num_replicates": comparison.settings.num_replicates,
     }
+    return Step(differences, settings, inputs=(comparison.exact_step(), *firsts))
 
 
-def at_observed(answers: list[Answers]) -> NDArray[np.float64]:
-    """Return all estimates of the observed data set's log Bayes factor."""
-    return np.concatenate([one.observed for one in answers])
+@step_function("scorecard.differences")
+def differences(
+    exact: xr.Dataset,
+    ours: xr.Dataset,
+    *theirs: xr.Dataset,
+    rivals: Sequence[str],
+    num_datasets: int,
+    num_replicates: int,
+) -> xr.Dataset:
+    """Return every metric of our default minus that of each rival, with its error."""
+    truth, our_answers = (Answers.of(one, num_datasets).by_model for one in (exact, ours))
+    found = [
+        paired_differences(our_answers, Answers.of(one, num_datasets).by_model, truth, num_replicates=num_replicates)
+        for one in theirs
+    ]
+    dims = ("rival", "metric")
+    return xr.Dataset(
+        {
+            "difference": (dims, [[by_metric[metric].value for metric in JUDGED] for by_metric in found]),
+            "difference_error": (dims, [[by_metric[metric].error for metric in JUDGED] for by_metric in found]),
+        },
+        coords={"rival": list(rivals), "metric": list(JUDGED)},
+    )
 
 
-def draw_repeated(study: str) -> Callable[[Results], Drawing]:
-    """Return how the figure at the largest sample size is drawn: scatter over density, a column an estimator."""
-
-    def draw(results: Results) -> Drawing:
-        evaluation = results["measured"]
-        answers = repeated_answers(results)
-        exact = float(results[EXACT]["log_bf"][-1])
-        num_obs = int(results[EXACT].attrs["num_obs"])
-        title = f"{TITLES[study]}, n = {num_obs}: log Bayes factors, and repeated estimates at one data set"
-        figure, axes = grid(2, len(answers), title=title, panel=(3.2, 3.2))
-        for column, (method, repeated) in zip(axes.T, answers.items(), strict=True):
-            draw_small_scatter(evaluation, method, column[0])
-            plots.densities(evaluation, method, repeats=at_observed(repeated), exact_observed=exact, ax=column[1])
-            column[1].set_xlabel("log BF")
-        head(axes, list(answers))
-        for row in axes:
-            for ax in row[1:]:
-                ax.set_ylabel("")
-        one_legend(figure, axes.flat, num_columns=8, names=list(answers))
-        return Drawing(written_repeats(study, num_obs, exact, answers), {"": figure}, repeat_numbers(exact, answers))
-
-    return draw
-
-
-def written_repeats(study: str, num_obs: int, exact: float, answers: dict[str, list[Answers]]) -> str:
-    """Return the repeated estimates at the observed data as a table."""
-    rows = []
-    for method, repeated in answers.items():
-        values = at_observed(repeated)
-        spread = values.std(ddof=1) if len(values) > 1 else np.nan
-        rows.append(
-            (
-                method,
-                [str(len(values)), f"{values.mean():.3f}", f"{values.mean() - exact:+.3f}", write_number(spread)],
-            )
-        )
-    title = f"{TITLES[study]}, n = {num_obs}"
-    lines = aligned_table(title, ["estimates", "mean log BF", "off by", "their sd"], rows, narrowest=12)
-    return "\n".join([*lines, "", f"Exact log Bayes factor of the data set: {exact:.3f}"])
-
-
-def repeat_numbers(exact: float, answers: dict[str, list[Answers]]) -> dict[str, Any]:
-    """Return the repeated estimates for machines."""
-    return {
-        "exact_log_bf": exact,
-        "estimates": {method: at_observed(repeated).tolist() for method, repeated in answers.items()},
+def draw_scorecard(results: Results) -> Drawing:
+    """Say for every study, metric, rival and sample size who is better, and draw the metrics."""
+    found = by_study({label: result for label, result in results.items() if label[0] != PAIRED})
+    verdicts: Verdicts = {
+        (study, metric, rival): {n: verdict(results[PAIRED, study, n], metric, rival) for n in evaluations}
+        for study, evaluations in found.items()
+        for metric in JUDGED
+        for rival in RIVALS
     }
+    numbers: dict[str, Any] = {"verdicts": {}, "values": metric_numbers(found, JUDGED)}
+    for (study, metric, rival), by_size in verdicts.items():
+        by_rival = numbers["verdicts"].setdefault(study, {}).setdefault(metric, {})
+        by_rival[rival] = {str(n): word for n, word in by_size.items()}
+    return Drawing(written_verdicts(verdicts), {"": metric_grid(found)}, numbers)
+
+
+def verdict(paired: xr.Dataset, metric: str, rival: str) -> str:
+    """Return whether our default is "better" or "worse" than a rival, or "tie"."""
+    one = paired.sel(metric=metric, rival=rival)
+    return Difference(float(one["difference"]), float(one["difference_error"]), metric in HIGHER_IS_BETTER).verdict
+
+
+def written_verdicts(verdicts: Verdicts) -> str:
+    """Return a line for each study, metric and rival, and how often each verdict falls."""
+    lines = [
+        paragraph(
+            f"Where {OURS} beats the paper's networks. A tie is within {CLEAR:g} standard errors of the difference, by",
+            "the bootstrap over data sets that all share.",
+        ),
+        "",
+    ]
+    for (study, metric, rival), by_size in verdicts.items():
+        sizes = {word: [str(n) for n, found in by_size.items() if found == word] for word in WORDS}
+        said = "; ".join(f"{word} at n = {', '.join(at)}" for word, at in sizes.items() if at)
+        lines.append(f"  {TITLES[study]:<12}{METRICS[metric]:<50}{rival:<12}{said}")
+    counts = Counter(word for by_size in verdicts.values() for word in by_size.values())
+    better, ties, worse = (counts[word] for word in WORDS)
+    return "\n".join([*lines, "", f"{counts.total()} comparisons: {better} better, {ties} ties, {worse} worse."])
+
+
+def metric_grid(found: ByStudy) -> Figure:
+    """Return every metric over the sample sizes: a row a metric, a column a study."""
+    figure, axes = grid(len(JUDGED), len(found), title="Every metric over n", panel=(4.4, 3.0))
+    for column, evaluations in zip(axes.T, found.values(), strict=True):
+        for ax, metric in zip(column, JUDGED, strict=True):
+            plots.metric_against_num_obs(evaluations, metric, ax=ax)
+    head(axes, [TITLES[study] for study in found])
+    only_outer_labels(axes)
+    one_legend(figure, axes.flat, num_columns=7)
+    return figure
 
 
 TARGETS = (
-    Target(
-        "figure-4",
-        "Data 1 (i) at n = 128: scatter plots, densities, repeated estimates at one data set",
-        "Figure 4",
-        plan_repeated("data-1-i"),
-        draw_repeated("data-1-i"),
-    ),
     Target(
         "figure-5",
         "Data 1: estimated model priors against n",
@@ -331,19 +390,13 @@ TARGETS = (
         "figure-s17", "Data 3: estimated model priors against n", "Figure S17", plan_measured(("data-3",)), draw_priors
     ),
     Target(
-        "figure-s25",
-        "Data 1 (ii) at n = 128: scatter plots, densities, repeated estimates at one data set",
-        "Figure S25",
-        plan_repeated("data-1-ii"),
-        draw_repeated("data-1-ii"),
-    ),
-    Target(
         "figure-s26",
         "Data 1: ROC curves, and MSE of surprise",
         "Figure S26",
         plan_measured(("data-1-i", "data-1-ii")),
         draw_roc,
     ),
+    Target("figure-s24", "Data 1: how the exact Bayes factors are spread", "Figure S24", plan_spread, draw_spread),
     Target(
         "figure-s27",
         "Data 1 (i): scatter plots of every estimator at every n",
@@ -359,10 +412,10 @@ TARGETS = (
         draw_scatters,
     ),
     Target(
-        "repeats-data-3",
-        "Data 3 at n = 128: scatter plots, densities, repeated estimates at one data set",
+        "scorecard",
+        "our default against the paper's networks: every metric, every n",
         "",
-        plan_repeated("data-3"),
-        draw_repeated("data-3"),
+        plan_scorecard,
+        draw_scorecard,
     ),
 )

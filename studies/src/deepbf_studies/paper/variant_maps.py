@@ -19,13 +19,13 @@ from deepbf.evaluation.labels import EXACT
 from deepbf.plots import HeatMapRow, heat_map_grid, scatter
 from deepbf.plots.axes import wrapped
 from deepbf.variants import fit_variants
-from deepbf_studies.paper.heat_maps import names_of
-from deepbf_studies.paper.map_errors import (
+from deepbf_studies.paper.heat_maps import (
     ABOUT_THE_TABLE,
     as_numbers,
     error_table,
     has_no_log,
     map_errors,
+    names_of,
     odds_in_single_precision,
     planes_of,
     shown_in,

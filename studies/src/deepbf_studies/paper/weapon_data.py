@@ -35,6 +35,11 @@ class Counts(NamedTuple):
     sums: NDArray[np.int64]
     people: NDArray[np.int64] | None
 
+    @classmethod
+    def of(cls, sums: Sequence[int], people: Sequence[Sequence[int]] | None) -> Counts:
+        """Return the counts from what JSON holds."""
+        return cls(np.array(sums), None if people is None else np.array(people))
+
     @property
     def num_people(self) -> int:
         """How many people the sums are over."""
@@ -51,12 +56,6 @@ def as_observed(people: NDArray[np.integer], source: str) -> Observed:
     """Return counts of people, shape (people, 6), with their sums, as JSON holds them."""
     sums = trees.sum_over_people(people, num_trials=NUM_TRIALS)
     return {"source": source, "sums": sums.tolist(), "people": people.tolist()}
-
-
-def counts_of(observed: Observed) -> Counts:
-    """Return the counts as arrays."""
-    people = observed["people"]
-    return Counts(np.array(observed["sums"]), None if people is None else np.array(people))
 
 
 @step_function("weapon_data.observed_data")

@@ -21,6 +21,7 @@ from deepbf_studies.paper.weapon import (
     IMPORTANCE,
     INTRINSIC,
     METHODS,
+    MODELS,
     NEED_PEOPLE,
     OUR_FULL,
     OUR_SUM,
@@ -31,7 +32,6 @@ from deepbf_studies.paper.weapon import (
     PAPER_SUM,
     plan,
 )
-from deepbf_studies.paper.weapon_answers import MODELS
 from deepbf_studies.paper.weapon_data import SIMULATED, read_observed
 
 # The paper's table, for the real data: Bayes factor, p1, p2.

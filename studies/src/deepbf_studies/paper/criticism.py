@@ -1,4 +1,7 @@
-"""Figures S13, S22 and S23: Z-values of every data source under every model, by exact and by trained posteriors."""
+"""Figures S13, S22 and S23: Z-values of every data source under every model, by exact and by trained posteriors.
+
+The cases are the paper's (Section S5.2): one data set of each model, and one of outliers.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from deepbf import plots
-from deepbf.criticism import ZValues, z_values
+from deepbf.criticism import PredictiveSource, ZValues, fit_posterior, z_values
 from deepbf.plots.z_values_plot import PANEL_SIZE
 from deepbf_studies import problems
-from deepbf_studies.paper.criticism_cases import EXACT, FLOW, GAN, NUM_OBS, observed_data, posterior_of
-from deepbf_studies.paper.prose import paragraph
 from deepbf_studies.paper.step import Step, step_function
-from deepbf_studies.paper.target import Drawing, Plan, Results, Target
+from deepbf_studies.paper.target import Drawing, Plan, Results, Target, paragraph
+from deepbf_studies.problems.study import Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+EXACT, FLOW, GAN = "exact", "flow", "gan"
+SAMPLERS = (EXACT, FLOW, GAN)
+# The paper's outliers, as one value of all entries.
+OUTLIERS = {"data-1-i": 18.0, "data-1-ii": 18.0, "data-2": 10.0, "data-3": 2.5}
+NUM_OBS = 128
+OBSERVED_SEED = 1_000_003
 SEED = 1
 IN_WORDS = {EXACT: "exact posterior", FLOW: "flow", GAN: "GAN"}
 # By model that predicts, by sampler, by data source. Models without parameters have the exact one alone.
@@ -43,6 +52,26 @@ SCALES = {
     "standard": Settings(3000, {FLOW: 20_000, GAN: 20_000}),
     "paper": Settings(3000, {FLOW: 100_000, GAN: 400_000}),
 }
+
+
+def observed_data(study: Study) -> dict[str, NDArray[Any]]:
+    """Return the criticised data sets by name: one simulated from each model, by its name, then one of outliers."""
+    observed = {model.name: model.simulate(1, OBSERVED_SEED).data[0] for model in study.models}
+    value = OUTLIERS[study.name]
+    return {**observed, f"outliers, all {value:g}": np.full(study.num_obs, value)}
+
+
+def posterior_of(study: Study, model: int, sampler: str, **options: Any) -> PredictiveSource:
+    """Return a sampler of the posterior of one model: the exact one, or one trained with options of `fit_posterior`.
+
+    A model without parameters has nothing to learn: its predictions are its simulations.
+    """
+    if study.exact_posteriors is None:
+        raise ValueError(f"study must come with exact posteriors; received {study.name}. Pass one of {list(OUTLIERS)}.")
+    chosen = study.models[model]
+    if sampler == EXACT or chosen.prior is None:
+        return study.exact_posteriors[model]
+    return fit_posterior(chosen, structure="exchangeable", method=sampler, progress=False, **options)
 
 
 @step_function("criticism_panels.criticise_model")
