@@ -161,7 +161,7 @@ def test_twelve_counts_alone_leave_methods_that_need_people_without_an_answer(
     drawing = weapon_drawings.draw_table(results)
     for method in weapon.NEED_PEOPLE:
         assert drawing.numbers["methods"][method]["bf"] is None
-        assert f"  {method:<24}needs one row a person" in drawing.text
+        assert f"  {method:<24}needs one row per person" in drawing.text
     assert drawing.numbers["methods"][weapon.OUR_SUM]["bf"] > 0
     assert "sums.csv" in drawing.text
     assert "SIMULATED" not in drawing.text

@@ -54,7 +54,7 @@ def test_a_header_decides_which_column_is_which(tmp_path: Path) -> None:
     [
         ("", "is empty"),
         (",".join(weapon.CELLS), "a header and no numbers"),
-        ("1,2,3,4,5\n1,2,3,4,5", r"holds 2 x 5 numbers .*one row a person.*twelve counts"),
+        ("1,2,3,4,5\n1,2,3,4,5", r"holds 2 x 5 numbers .*one row per person.*twelve counts"),
         (rows([SUMS, SUMS]), "holds 2 x 12 numbers"),
         ("1,2,3,4,5,6\n1,2,3", "data row 2 has 3 values"),
         ("1,2,3,4,5,6\n1,2,37,4,5,6", r"data row 2 has 37 correct answers in the cell 'black tool'.*36 trials"),
@@ -64,8 +64,8 @@ def test_a_header_decides_which_column_is_which(tmp_path: Path) -> None:
         ("1,2,3,4,5,6\n1,2,x,4,5,6", "'x' is not a number"),
         ("1,2,3,4,5,6", "has 1 person; at least 2"),
         (rows([[*SUMS[:-1], 12]]), r"108 answers.*'white tool' and 107 in 'neutral gun'"),
-        (rows([[10] * 12]), "has 20 answers a cell.*multiple of 36"),
-        (rows([[18] * 12]), "has 36 answers a cell.*2 people"),
+        (rows([[10] * 12]), "has 20 answers per cell.*multiple of 36"),
+        (rows([[18] * 12]), "has 36 answers per cell.*2 people"),
         ("a,b,c,d,e,f\n" + rows(PEOPLE), "the names must be white tool, white gun"),
     ],
 )
@@ -75,7 +75,7 @@ def test_wrong_files_are_told_what_is_wrong(tmp_path: Path, text: str, message: 
 
 
 def test_a_missing_file_is_told_as_such(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"no file .*answers\.csv.*one row a person"):
+    with pytest.raises(FileNotFoundError, match=r"no file .*answers\.csv.*one row per person"):
         data.read_observed(tmp_path / "answers.csv")
 
 

@@ -178,5 +178,5 @@ def test_bad_counts_are_refused() -> None:
         study.exact_log_bf(good - 19)
     bad = good.copy()
     bad[0, 1] = 20
-    with pytest.raises(ValueError, match=r"36 answers a cell.* data set 0 has 20 and 18 in the cell 'white gun'"):
+    with pytest.raises(ValueError, match=r"36 answers per cell.* data set 0 has 20 and 18 in the cell 'white gun'"):
         study.exact_log_bf(bad)

@@ -66,7 +66,10 @@ SCALES = {
 def estimate(
     *, study: str, num_obs: int, method: str, num_simulations: int, num_datasets: int, seed: int, test_seed: int
 ) -> xr.Dataset:
-    """Return estimated and exact log BFs, first model over second, at fresh data sets of each model."""
+    """Return estimated and exact log BFs, first model over second, at fresh data sets of each model.
+
+    A step: one training run on a table of `num_simulations` simulated data sets, half from each model.
+    """
     loaded = problems.load(study, num_obs=num_obs)
     bf = train(loaded.models, str(loaded.structure), method, None, seed, num_simulations=num_simulations)
     data = [model.simulate(num_datasets, test_seed).data for model in loaded.models]
@@ -186,7 +189,7 @@ class Rate:
 
     @classmethod
     def of(cls, by_num_simulations: Mapping[int, Sequence[float]]) -> Rate:
-        """Return the rate of values by number of simulations, one a seed."""
+        """Return the rate of values by number of simulations, one for each seed."""
         numbers = np.array(sorted(by_num_simulations), dtype=np.float64)
         by_seed = np.array([by_num_simulations[int(number)] for number in numbers])
         return cls(numbers, by_seed, fit_line(np.repeat(np.log(numbers), by_seed.shape[1]), np.log(by_seed).ravel()))
@@ -204,7 +207,7 @@ class Rate:
         return Decay(self.num_simulations, self.values, low, high, fitted, f"slope {self.line}")
 
 
-def rates_of(results: Results) -> dict[str, dict[str, dict[str, Rate]]]:
+def _rates_of(results: Results) -> dict[str, dict[str, dict[str, Rate]]]:
     """Return the rates by study, measure and method."""
     found: dict[Any, dict[int, list[float]]] = {}
     for (study, method, num_simulations, _), result in results.items():
@@ -219,12 +222,12 @@ def rates_of(results: Results) -> dict[str, dict[str, dict[str, Rate]]]:
 
 def draw(results: Results) -> Drawing:
     """Return tables of errors against the number of simulations with their slopes, and both as pictures."""
-    rates = rates_of(results)
+    rates = _rates_of(results)
     titles = {key[0]: str(result.attrs["title"]) for key, result in results.items()}
     num_datasets = next(iter(results.values())).sizes["dataset"]
     num_seeds = len({seed for *_, seed in results})
-    parts = [explanation(num_datasets, num_seeds)]
-    parts += [written_study(titles[study], by_measure) for study, by_measure in rates.items()]
+    parts = [_explanation(num_datasets, num_seeds)]
+    parts += [_written_study(titles[study], by_measure) for study, by_measure in rates.items()]
     numbers = {
         study: {
             measure: {
@@ -240,10 +243,10 @@ def draw(results: Results) -> Drawing:
         }
         for study, by_measure in rates.items()
     }
-    return Drawing("\n\n".join(parts), {"": figure_of(rates, titles)}, numbers)
+    return Drawing("\n\n".join(parts), {"": _figure_of(rates, titles)}, numbers)
 
 
-def explanation(num_datasets: int, num_seeds: int) -> str:
+def _explanation(num_datasets: int, num_seeds: int) -> str:
     """Return what is measured, and how."""
     trained = (
         f"Estimators trained on a table of T simulated data sets, half from each model, n = {NUM_OBS}. The table is",
@@ -264,7 +267,7 @@ def explanation(num_datasets: int, num_seeds: int) -> str:
     return "\n".join(paragraph(*sentences) for sentences in (trained, measured, slopes))
 
 
-def written_study(title: str, by_measure: Mapping[str, Mapping[str, Rate]]) -> str:
+def _written_study(title: str, by_measure: Mapping[str, Mapping[str, Rate]]) -> str:
     """Return the tables of one study."""
     lines = [title]
     for measure, by_method in by_measure.items():
@@ -281,7 +284,7 @@ def written_study(title: str, by_measure: Mapping[str, Mapping[str, Rate]]) -> s
     return "\n".join(lines)
 
 
-def figure_of(rates: Mapping[str, Mapping[str, Mapping[str, Rate]]], titles: Mapping[str, str]) -> Figure:
+def _figure_of(rates: Mapping[str, Mapping[str, Mapping[str, Rate]]], titles: Mapping[str, str]) -> Figure:
     """Return panels: studies down, measures across."""
     from matplotlib.figure import Figure
 

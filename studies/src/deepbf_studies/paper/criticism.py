@@ -55,7 +55,10 @@ SCALES = {
 
 
 def observed_data(study: Study) -> dict[str, NDArray[Any]]:
-    """Return the criticised data sets by name: one simulated from each model, by its name, then one of outliers."""
+    """Return the criticised data sets by name: one simulated from each model, by its name, then one of outliers.
+
+    All observations of the last have one value, which is the paper's.
+    """
     observed = {model.name: model.simulate(1, OBSERVED_SEED).data[0] for model in study.models}
     value = OUTLIERS[study.name]
     return {**observed, f"outliers, all {value:g}": np.full(study.num_obs, value)}
@@ -78,7 +81,10 @@ def posterior_of(study: Study, model: int, sampler: str, **options: Any) -> Pred
 def criticise_model(
     *, study: str, num_obs: int, model: int, sampler: str, num_steps: int | None, num_replicates: int, seed: int
 ) -> xr.Dataset:
-    """Return draws of Z of one model's predictions, for every data source, by a posterior trained for it."""
+    """Return draws of Z of one model's predictions, for every data source, by one sampler of its posterior.
+
+    A step: at most one training run. `model` is the place of the model in its study.
+    """
     loaded = problems.load(study, num_obs=num_obs)
     posterior = posterior_of(loaded, model, sampler, **({} if sampler == EXACT else {"steps": num_steps, "seed": seed}))
     found = {
@@ -147,17 +153,17 @@ def draw(results: Results) -> Drawing:
         model = by_study.setdefault(study, {}).setdefault(str(result.attrs["model"]), {})
         model[sampler] = z_values_of(result)
         titles[study] = str(result.attrs["title"])
-    parts = [explanation(next(iter(results.values())).sizes["replicate"])]
-    parts += [written_study(titles[study], panels) for study, panels in by_study.items()]
-    figures = {"" if place == 0 else study: figure_of(by_study[study]) for place, study in enumerate(by_study)}
+    parts = [_explanation(next(iter(results.values())).sizes["replicate"])]
+    parts += [_written_study(titles[study], panels) for study, panels in by_study.items()]
+    figures = {"" if place == 0 else study: _figure_of(by_study[study]) for place, study in enumerate(by_study)}
     numbers = {
-        study: [numbers_of(sampler, source, values) for sampler, source, values in cases_of(panels)]
+        study: [_numbers_of(sampler, source, values) for sampler, source, values in _cases_of(panels)]
         for study, panels in by_study.items()
     }
     return Drawing("\n\n".join(parts), figures, numbers)
 
 
-def cases_of(panels: Panels) -> list[tuple[str, str, ZValues]]:
+def _cases_of(panels: Panels) -> list[tuple[str, str, ZValues]]:
     """Return every sampler, data source and Z-values."""
     return [
         (sampler, source, values)
@@ -167,13 +173,13 @@ def cases_of(panels: Panels) -> list[tuple[str, str, ZValues]]:
     ]
 
 
-def numbers_of(sampler: str, source: str, values: ZValues) -> dict[str, Any]:
+def _numbers_of(sampler: str, source: str, values: ZValues) -> dict[str, Any]:
     """Return one case as plain data, without the draws."""
     case = {name: value for name, value in values.to_dict().items() if name != "z"}
     return {"sampler": sampler, "source": source, **case}
 
 
-def explanation(num_replicates: int) -> str:
+def _explanation(num_replicates: int) -> str:
     """Return what is shown, and what the paper found."""
     shown = (
         "Z: the mean probability of being observed that a classifier gives to fresh predictions of a model, given the",
@@ -189,16 +195,16 @@ def explanation(num_replicates: int) -> str:
     return f"{paragraph(*shown)}\n{paragraph(*found)}"
 
 
-def written_study(title: str, panels: Panels) -> str:
+def _written_study(title: str, panels: Panels) -> str:
     """Return the table of one study, samplers side by side, and whether it agrees with the paper."""
-    samplers = samplers_of(panels)
+    samplers = _samplers_of(panels)
     widest = max(len(name) for by_sampler in panels.values() for name in [*panels, *next(iter(by_sampler.values()))])
     heads = f"{'data':<{widest}}  {'predictions':<{widest}}"
     lines = [title, "", f"  {'':<{2 * widest + 2}}" + "".join(f"   {IN_WORDS[name]:^26}" for name in samplers)]
     lines += [f"  {heads}" + f"   {'2.5%':>6}{'mean':>7}{'97.5%':>7} {'1/2?':>5}" * len(samplers)]
     for source in next(iter(next(iter(panels.values())).values())):
         for model, by_sampler in panels.items():
-            cells = "".join(f"   {cells_of(by_sampler.get(name, by_sampler[EXACT])[source])}" for name in samplers)
+            cells = "".join(f"   {_cells_of(by_sampler.get(name, by_sampler[EXACT])[source])}" for name in samplers)
             lines.append(f"  {source:<{widest}}  {model:<{widest}}{cells}")
     lines.append("")
     for name in samplers:
@@ -206,12 +212,12 @@ def written_study(title: str, panels: Panels) -> str:
     return "\n".join(lines)
 
 
-def samplers_of(panels: Panels) -> list[str]:
+def _samplers_of(panels: Panels) -> list[str]:
     """Return all samplers that any of the models has."""
     return list(dict.fromkeys(sampler for by_sampler in panels.values() for sampler in by_sampler))
 
 
-def cells_of(values: ZValues) -> str:
+def _cells_of(values: ZValues) -> str:
     """Return the quantiles and the mean of one case, and whether 1/2 lies inside."""
     inside = "in" if values.covers_half else "out"
     return f"{values.low:>6.3f}{values.mean:>7.3f}{values.high:>7.3f} {inside:>5}"
@@ -232,7 +238,7 @@ def finding(panels: Panels, sampler: str) -> str:
     return f"{own} and {far}, {agrees}; {others}."
 
 
-def figure_of(panels: Panels) -> Figure:
+def _figure_of(panels: Panels) -> Figure:
     """Return the panels of one study: a row for each model and sampler, a column for each data source."""
     from matplotlib.figure import Figure
 

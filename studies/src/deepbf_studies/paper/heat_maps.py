@@ -64,32 +64,32 @@ def plan(scale: str, *, methods: Sequence[str]) -> dict[tuple[str, str], Step]:
     return steps
 
 
-def draw_maps(results: Results, *, methods: Sequence[str]) -> Drawing:
+def _draw_maps(results: Results, *, methods: Sequence[str]) -> Drawing:
     """Return the maps over the narrow planes, with stars, and the table of errors."""
     rows = {}
     for study in STUDIES:
         exact = results[study, EXACT]
         outlier = np.full((1, 2), OUTLIERS[study])
-        stars = {RED: outlier, YELLOW: typical_pairs(exact)}
-        rows[TITLES[study]] = map_row({name: results[study, name] for name in (EXACT, *methods)}, NARROW, stars=stars)
-    text, numbers = tables(results, methods)
+        stars = {RED: outlier, YELLOW: _typical_pairs(exact)}
+        rows[TITLES[study]] = _map_row({name: results[study, name] for name in (EXACT, *methods)}, NARROW, stars=stars)
+    text, numbers = _tables(results, methods)
     return Drawing(text, {"": heat_map_grid(rows, star_words=STAR_WORDS)}, numbers)
 
 
-def draw_samples(results: Results, *, methods: Sequence[str]) -> Drawing:
+def _draw_samples(results: Results, *, methods: Sequence[str]) -> Drawing:
     """Return the maps over the wide planes with simulated data sets on them, and what lies outside."""
     rows = {}
     for study in STUDIES:
         by_name = {name: results[study, name] for name in (EXACT, *methods)}
-        rows[TITLES[study]] = map_row(by_name, WIDE, points=scattered(results[study, EXACT], study in COUNTS))
-    shares = {study: shares_of(results, study, methods) for study in STUDIES}
-    text, numbers = tables(results, methods)
+        rows[TITLES[study]] = _map_row(by_name, WIDE, points=_scattered(results[study, EXACT], study in COUNTS))
+    shares = {study: _shares_of(results, study, methods) for study in STUDIES}
+    text, numbers = _tables(results, methods)
     sentences = "\n".join(_sentences(study, shares[study], methods) for study in STUDIES)
     figures = {"": heat_map_grid(rows)}
     return Drawing(f"{sentences}\n\n{text}", figures, {"errors": numbers, "wide plane": shares})
 
 
-def map_row(by_name: dict[str, xr.Dataset], plane: str, **marks: Any) -> HeatMapRow:
+def _map_row(by_name: dict[str, xr.Dataset], plane: str, **marks: Any) -> HeatMapRow:
     """Return one row of maps, the exact one first."""
     values = np.asarray(by_name[EXACT][f"{plane}_first"])
     log_bf = {name: np.asarray(answers[plane].sel(part=BOTH)) for name, answers in by_name.items()}
@@ -97,19 +97,22 @@ def map_row(by_name: dict[str, xr.Dataset], plane: str, **marks: Any) -> HeatMap
 
 
 def names_of(exact: xr.Dataset) -> tuple[str, str]:
-    """Return the names of the two models."""
+    """Return the names of the two models, the first over the second.
+
+    `exact` is what `toy_answers.exact_answers` keeps.
+    """
     first, second = (str(name) for name in exact["model"].values)
     return first, second
 
 
-def typical_pairs(exact: xr.Dataset) -> NDArray[np.float64]:
+def _typical_pairs(exact: xr.Dataset) -> NDArray[np.float64]:
     """Return one data set of each model that the narrow plane shows, the first that was simulated."""
     data, inside = np.asarray(exact["data"]), shown_in(exact, NARROW)
     half = len(data) // 2
     return np.stack([data[:half][inside[:half]][0], data[half:][inside[half:]][0]])
 
 
-def scattered(exact: xr.Dataset, are_counts: bool) -> NDArray[np.float64]:
+def _scattered(exact: xr.Dataset, are_counts: bool) -> NDArray[np.float64]:
     """Return the data sets as points, counts with slight noise."""
     data = np.asarray(exact["data"])
     if not are_counts:
@@ -117,7 +120,7 @@ def scattered(exact: xr.Dataset, are_counts: bool) -> NDArray[np.float64]:
     return data + np.random.default_rng(JITTER_SEED).uniform(-JITTER, JITTER, data.shape)
 
 
-def tables(results: Results, methods: Sequence[str]) -> tuple[str, dict[str, Any]]:
+def _tables(results: Results, methods: Sequence[str]) -> tuple[str, dict[str, Any]]:
     """Return a table of errors for each study, and the same as numbers."""
     blocks, numbers = [], {}
     for study in STUDIES:
@@ -134,7 +137,7 @@ def tables(results: Results, methods: Sequence[str]) -> tuple[str, dict[str, Any
     return "\n\n".join([*blocks, ABOUT_THE_TABLE]), numbers
 
 
-def shares_of(results: Results, study: str, methods: Sequence[str]) -> dict[str, Any]:
+def _shares_of(results: Results, study: str, methods: Sequence[str]) -> dict[str, Any]:
     """Return what the wide plane leaves out, and what is not finite on it."""
     exact = results[study, EXACT]
     outside = ~shown_in(exact, WIDE)
@@ -193,7 +196,15 @@ class Errors:
 
 
 def errors_of(estimated: Floats, exact: Floats) -> Errors:
-    """Return the errors over all entries, each counting the same."""
+    """Return the errors over all entries, each counting the same, whatever the shape.
+
+    Those that are not finite, estimated or exact, are counted and left out; nan where nothing is left.
+
+    Examples
+    --------
+    >>> errors_of(np.array([1.0, 2.0, np.inf]), np.array([1.0, 1.0, 1.0])).largest
+    1.0
+    """
     estimated, exact = np.ravel(estimated), np.ravel(exact)
     finite = np.isfinite(estimated) & np.isfinite(exact)
     error = (estimated - exact)[finite]
@@ -240,7 +251,10 @@ def planes_of(answers: xr.Dataset) -> list[str]:
 
 
 def shown_in(exact: xr.Dataset, plane: str) -> NDArray[np.bool_]:
-    """Return which data sets have both observations inside a plane."""
+    """Return which data sets have both observations inside a plane, up to the edges of its outermost cells.
+
+    `exact` is what `toy_answers.exact_answers` keeps, and `plane` the name of one of its planes.
+    """
     values = np.asarray(exact[f"{plane}_first"])
     data = np.asarray(exact["data"])
     # A cell reaches half a step beyond the value in its middle.
@@ -249,7 +263,10 @@ def shown_in(exact: xr.Dataset, plane: str) -> NDArray[np.bool_]:
 
 
 def error_table(rows: Mapping[str, tuple[Mapping[str, Errors], float]]) -> str:
-    """Return a table with a line for each estimator: its errors, what is not finite, and seconds of training."""
+    """Return a table with a line for each estimator: its errors, what is not finite, and seconds of training.
+
+    `rows` holds errors, as `map_errors` returns them, and seconds. `ABOUT_THE_TABLE` says how to read it.
+    """
     head = f"{'':<16}{'narrow plane':^24}{'wide plane':^24}{'simulated data sets':^24}{'not':>8}"
     under = f"{'':<16}{'   RMSE largest    rho  ' * 3}{'finite':>8}{'seconds':>9}"
     lines = [head, under]
@@ -271,14 +288,28 @@ def as_numbers(found: Mapping[str, Errors]) -> dict[str, dict[str, float | None]
 
 
 def odds_in_single_precision(log_odds: Floats) -> Floats:
-    """Return D / (1 - D) with the probability D formed first, in float32: infinite from log odds of 17 on."""
+    """Return D / (1 - D) with the probability D formed first, in float32: infinite from log odds of 17 on.
+
+    What a map would show of an estimator that forms probabilities; ours keep to log odds throughout.
+
+    Examples
+    --------
+    >>> odds_in_single_precision(np.array([0.0, 20.0]))
+    array([ 1., inf])
+    """
     with np.errstate(over="ignore", divide="ignore"):
         probability = (1 / (1 + np.exp(-np.asarray(log_odds, dtype=np.float32)))).astype(np.float32)
         return (probability / (1 - probability)).astype(np.float64)
 
 
 def has_no_log(odds: Floats) -> NDArray[np.bool_]:
-    """Return where odds are 0, infinite or nan: a white area, on a map of their logarithms."""
+    """Return where odds are 0, infinite or nan: a white area, on a map of their logarithms.
+
+    Examples
+    --------
+    >>> has_no_log(np.array([0.0, 1.0, np.inf]))
+    array([ True, False,  True])
+    """
     return ~(np.isfinite(odds) & (odds > 0))
 
 
@@ -301,28 +332,28 @@ TARGETS = (
         "figure-1",
         "Log Bayes factors of two observations: exact, DeepBF-FNN, ABC and deepbf",
         "Figure 1",
-        draw_maps,
+        _draw_maps,
         (FNN, ABC, OURS),
     ),
     _target(
         "figure-s10",
         "Log Bayes factors of two observations: exact, the paper's DeepSet and deepbf",
         "Figure S10",
-        draw_maps,
+        _draw_maps,
         (DEEPSET2, OURS),
     ),
     _target(
         "figure-s11",
         "30,000 data sets of two observations on wider maps: exact, the paper's DeepSet and deepbf",
         "Figure S11",
-        draw_samples,
+        _draw_samples,
         (DEEPSET2, OURS),
     ),
     _target(
         "figure-s18",
         "30,000 data sets of two observations on wider maps: exact, DeepBF-FNN and deepbf",
         "Figure S18",
-        draw_samples,
+        _draw_samples,
         (FNN, OURS),
     ),
 )

@@ -136,7 +136,10 @@ def _trained_step(chosen: Settings, compared: Sequence[str], seed: int, steps_a_
 def trained(
     *, compared: Sequence[str], structure: str, steps_a_day: int, num_steps: int, num_datasets: int, seed: int
 ) -> xr.Dataset:
-    """Return one estimator's evaluation on fresh simulations, and its answer at the outbreak."""
+    """Return one estimator's evaluation on fresh simulations, and its answer at the outbreak.
+
+    A step. The answer is by the usual reading of the graph; `other_reading` has that of the other one.
+    """
     models = [epidemic_model(name, steps_a_day=steps_a_day) for name in compared]
     bf = train(models, structure, OURS, num_steps, seed)
     outbreak = READINGS["usual"]
@@ -153,7 +156,10 @@ def trained(
 
 
 def answer_variables(answer: Answer) -> dict[str, tuple[tuple[str, ...], Floats]]:
-    """Return what an answer says, as labelled numbers: `areas` are (probability, low, high) by model."""
+    """Return what an answer says, as variables of a dataset.
+
+    `answer` holds log Bayes factor, error and the interval's ends; areas hold (probability, low, high) for each model.
+    """
     interval = (np.nan, np.nan) if answer.interval is None else answer.interval
     one = np.array([answer.log_bf, np.nan if answer.error is None else answer.error, *interval])
     areas = {
@@ -169,7 +175,10 @@ def answer_variables(answer: Answer) -> dict[str, tuple[tuple[str, ...], Floats]
 
 @step_function("influenza_steps.asked_abc")
 def asked_abc(*, num_simulations: int, num_strata: int, seed: int) -> xr.Dataset:
-    """Return the log Bayes factor by ABC on square roots of the counts, which vary about as much on every day."""
+    """Return the log Bayes factor of the outbreak by ABC, a second opinion that needs no network.
+
+    A step. On square roots of the counts, which vary about as much on every day.
+    """
     found = abc_ranked(
         [epidemic_model(name) for name in COMPARED],
         READINGS["usual"],
@@ -183,7 +192,10 @@ def asked_abc(*, num_simulations: int, num_strata: int, seed: int) -> xr.Dataset
 
 @step_function("influenza_steps.filtered")
 def filtered(*, name: str, reading: str, rounds: Sequence[Sequence[int]], seed: int) -> xr.Dataset:
-    """Return one model's log evidence by particles, and what it predicts after the data, by the same particles."""
+    """Return one model's log evidence by particles, and what it predicts after the data, by the same particles.
+
+    A step; exact but for Monte Carlo error, which it reports. `rounds` are pairs of draws and particles.
+    """
     observed = READINGS[reading]
     found = log_evidence(name, observed, [Round(*one) for one in rounds], seed=seed)
     chosen = np.random.default_rng(seed).choice(len(found.weights), size=NUM_RESAMPLED, p=found.weights)
@@ -196,7 +208,10 @@ def filtered(*, name: str, reading: str, rounds: Sequence[Sequence[int]], seed: 
 
 @step_function("influenza_steps.criticised")
 def criticised(*, name: str, structure: str, num_steps: int, num_draws: int, seed: int) -> xr.Dataset:
-    """Return what one model predicts after the data, by a trained sampler of its posterior."""
+    """Return what one model predicts after the data, by a trained sampler of its posterior.
+
+    A step, laid out by `predictions`, as those by particles are.
+    """
     model, observed = epidemic_model(name), READINGS["usual"]
     sampler = fit_posterior(model, structure=structure, steps=num_steps, seed=seed, progress=False)
     posterior = sampler.sample(observed, num_draws, seed=seed)
@@ -205,7 +220,10 @@ def criticised(*, name: str, structure: str, num_steps: int, num_draws: int, see
 
 
 def predictions(posterior: Mapping[str, Floats], predicted: Counts, observed: Counts) -> xr.Dataset:
-    """Return draws of the parameters, the courses that they predict, and statistics of those and of the data."""
+    """Return draws of the parameters, the courses that they predict, and statistics of those and of the data.
+
+    `posterior` (parameter, draw), `predicted` (draw, day), and the `STATISTICS` of predictions and of the data.
+    """
     statistics = np.stack([statistic(predicted) for statistic in STATISTICS.values()])
     return xr.Dataset(
         {
@@ -218,23 +236,23 @@ def predictions(posterior: Mapping[str, Floats], predicted: Counts, observed: Co
     )
 
 
-def peak_height(data: NDArray[np.generic]) -> Floats:
+def _peak_height(data: NDArray[np.generic]) -> Floats:
     """Return the largest number in bed."""
     return data.max(axis=1).astype(np.float64)
 
 
-def day_of_peak(data: NDArray[np.generic]) -> Floats:
+def _day_of_peak(data: NDArray[np.generic]) -> Floats:
     """Return the day of the peak, the first of equals; the first day is 1."""
     return data.argmax(axis=1) + 1.0
 
 
-def days_in_bed(data: NDArray[np.generic]) -> Floats:
+def _days_in_bed(data: NDArray[np.generic]) -> Floats:
     """Return the days in bed of all boys together."""
     return data.sum(axis=1).astype(np.float64)
 
 
-def early_growth(data: NDArray[np.generic]) -> Floats:
-    """Return the mean growth a day of the log number in bed over the first four steps, one boy added throughout."""
+def _early_growth(data: NDArray[np.generic]) -> Floats:
+    """Return the mean daily growth of the log number in bed over the first four steps, one boy added throughout."""
     logs = np.log1p(data.astype(np.float64))
     return (logs[:, 4] - logs[:, 0]) / 4
 
@@ -253,10 +271,10 @@ def roughness(data: NDArray[np.generic]) -> Floats:
 
 
 STATISTICS = {
-    "peak height": peak_height,
-    "day of the peak": day_of_peak,
-    "days in bed, of all boys": days_in_bed,
-    "early growth of the log a day": early_growth,
+    "peak height": _peak_height,
+    "day of the peak": _day_of_peak,
+    "days in bed, of all boys": _days_in_bed,
+    "early growth of the log a day": _early_growth,
     "days from the peak to a tenth of it": days_of_decline,
     "roughness of the curve": roughness,
 }

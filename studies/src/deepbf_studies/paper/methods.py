@@ -93,8 +93,8 @@ class Questions:
     study, num_obs
         The study and its number of observations.
     num_datasets
-        Simulated data sets a model, of which `num_asked` are asked about: slow estimators see the first few of what the
-        others see.
+        The number of simulated data sets of each model, of which `num_asked` are asked about: slow estimators see the
+        first few of what the others see.
     num_asked
         None for all.
     num_repeats
@@ -109,7 +109,7 @@ class Questions:
 
     @property
     def asked(self) -> int:
-        """Data sets a model that are asked about."""
+        """The number of data sets of each model that are asked about."""
         return self.num_datasets if self.num_asked is None else min(self.num_asked, self.num_datasets)
 
     def __len__(self) -> int:
@@ -154,7 +154,10 @@ class Answers:
 
 
 def answered(log_bf: NDArray[np.float64], questions: Questions, **attributes: Any) -> xr.Dataset:
-    """Return answers as a step keeps them."""
+    """Return answers as a step keeps them: `log_bf` by question, with what `Answers.of` needs to tell them apart.
+
+    Further `attributes` say how the answers came about.
+    """
     return xr.Dataset(
         {"log_bf": ("question", log_bf)},
         attrs={"num_obs": questions.num_obs, "num_repeats": questions.num_repeats, **attributes},
@@ -163,14 +166,20 @@ def answered(log_bf: NDArray[np.float64], questions: Questions, **attributes: An
 
 @step_function("answering.exactly")
 def exactly(*, questions: dict[str, Any]) -> xr.Dataset:
-    """Return the exact log Bayes factors."""
+    """Return the exact log Bayes factors of all questions.
+
+    A step; `questions` are the fields of `Questions`, as are those of every step here.
+    """
     asked = Questions(**questions)
     return answered(np.asarray(asked.load().exact_log_bf(asked.data()), dtype=np.float64), asked)
 
 
 @step_function("answering.by_training")
 def by_training(*, questions: dict[str, Any], method: str, num_steps: int, seed: int) -> xr.Dataset:
-    """Return what one training run answers."""
+    """Return what one training run of one of the `TRAININGS` answers, and how many simulations it took.
+
+    A step. For studies whose data are one array; those of several raise `TypeError`.
+    """
     asked = Questions(**questions)
     study = asked.load()
     if not isinstance(study.structure, str):
@@ -181,7 +190,11 @@ def by_training(*, questions: dict[str, Any], method: str, num_steps: int, seed:
 
 @step_function("answering.by_abc")
 def by_abc(*, questions: dict[str, Any], num_simulations: int, num_strata: int, num_kept: int, seed: int) -> xr.Dataset:
-    """Return what ranked ABC answers, on the data themselves as the paper has it."""
+    """Return what ranked ABC answers, on the data themselves as the paper has it.
+
+    A step. One table of `num_simulations` simulations, in `num_strata` strata, serves all questions; each keeps the
+    `num_kept` nearest.
+    """
     asked = Questions(**questions)
     found = baselines.abc_ranked(
         asked.load().models,
@@ -196,7 +209,10 @@ def by_abc(*, questions: dict[str, Any], num_simulations: int, num_strata: int, 
 
 @step_function("answering.by_bridge")
 def by_bridge(*, questions: dict[str, Any], warp: bool, num_draws: int, part: int, seed: int) -> xr.Dataset:
-    """Return what bridge sampling answers at one part of the questions."""
+    """Return what bridge sampling answers at one part of the questions, by the simple or the warped proposal.
+
+    A step. Parts have `BRIDGE_AT_ONCE` questions, and a seed of their own.
+    """
     asked = Questions(**questions)
     method = baselines.warp_bridge if warp else baselines.bridge
     begin = part * BRIDGE_AT_ONCE
@@ -206,7 +222,10 @@ def by_bridge(*, questions: dict[str, Any], warp: bool, num_draws: int, part: in
 
 
 def bridge_steps(questions: dict[str, Any], *, warp: bool, num_draws: int, seed: int) -> tuple[Step, ...]:
-    """Return the steps that together answer all questions by bridge sampling."""
+    """Return the steps that together answer all questions by bridge sampling, in the order of the questions.
+
+    `Answers.of` puts their results together again.
+    """
     num_parts = -(-len(Questions(**questions)) // BRIDGE_AT_ONCE)
     return tuple(
         Step(by_bridge, {"questions": questions, "warp": warp, "num_draws": num_draws, "part": part, "seed": seed})

@@ -33,11 +33,11 @@ METHODS = (FNN, BNN, OURS)
 NUM_SHOWN = 5
 
 
-def plan_repeated(study: str) -> Callable[[str], Plan]:
+def _plan_repeated(study: str) -> Callable[[str], Plan]:
     """Return the plan of a figure at the largest sample size: the evaluation, and every repetition of every method."""
 
     def plan(scale: str) -> Plan:
-        one = largest(scale, study)
+        one = _largest(scale, study)
         steps: dict[Any, Any] = {"measured": one.measured_step(), EXACT: one.exact_step()}
         for method in one.methods:
             for number, parts in enumerate(one.steps(method)):
@@ -47,14 +47,14 @@ def plan_repeated(study: str) -> Callable[[str], Plan]:
     return plan
 
 
-def largest(scale: str, study: str) -> Comparison:
+def _largest(scale: str, study: str) -> Comparison:
     """Return the comparison at the largest sample size of a scale."""
     settings = SCALES[scale]
     return Comparison(study, max(settings.sizes), settings)
 
 
-def repeated_answers(results: Results) -> dict[str, list[Answers]]:
-    """Return the answers of each method, one entry a repetition."""
+def _repeated_answers(results: Results) -> dict[str, list[Answers]]:
+    """Return the answers of each method, one entry for each repetition."""
     num_datasets = int((results["measured"]["source"] == results["measured"].attrs["first"]).sum())
     parts: dict[str, dict[int, list[xr.Dataset]]] = {}
     for label, result in results.items():
@@ -66,40 +66,40 @@ def repeated_answers(results: Results) -> dict[str, list[Answers]]:
     }
 
 
-def at_observed(answers: list[Answers]) -> NDArray[np.float64]:
+def _at_observed(answers: list[Answers]) -> NDArray[np.float64]:
     """Return all estimates of the observed data set's log Bayes factor."""
     return np.concatenate([one.observed for one in answers])
 
 
-def draw_repeated(study: str) -> Callable[[Results], Drawing]:
-    """Return how the figure at the largest sample size is drawn: scatter over density, a column an estimator."""
+def _draw_repeated(study: str) -> Callable[[Results], Drawing]:
+    """Return how the figure at the largest sample size is drawn: scatter over density, a column per estimator."""
 
     def draw(results: Results) -> Drawing:
         evaluation = results["measured"]
-        answers = repeated_answers(results)
+        answers = _repeated_answers(results)
         exact = float(results[EXACT]["log_bf"][-1])
         num_obs = int(results[EXACT].attrs["num_obs"])
         title = f"{TITLES[study]}, n = {num_obs}: log Bayes factors, and repeated estimates at one data set"
         figure, axes = grid(2, len(answers), title=title, panel=(3.2, 3.2))
         for column, (method, repeated) in zip(axes.T, answers.items(), strict=True):
             draw_small_scatter(evaluation, method, column[0])
-            plots.densities(evaluation, method, repeats=at_observed(repeated), exact_observed=exact, ax=column[1])
+            plots.densities(evaluation, method, repeats=_at_observed(repeated), exact_observed=exact, ax=column[1])
             column[1].set_xlabel("log BF")
         head(axes, list(answers))
         for row in axes:
             for ax in row[1:]:
                 ax.set_ylabel("")
         one_legend(figure, axes.flat, num_columns=8, names=list(answers))
-        return Drawing(written_repeats(study, num_obs, exact, answers), {"": figure}, repeat_numbers(exact, answers))
+        return Drawing(_written_repeats(study, num_obs, exact, answers), {"": figure}, _repeat_numbers(exact, answers))
 
     return draw
 
 
-def written_repeats(study: str, num_obs: int, exact: float, answers: dict[str, list[Answers]]) -> str:
+def _written_repeats(study: str, num_obs: int, exact: float, answers: dict[str, list[Answers]]) -> str:
     """Return the repeated estimates at the observed data as a table."""
     rows = []
     for method, repeated in answers.items():
-        values = at_observed(repeated)
+        values = _at_observed(repeated)
         spread = values.std(ddof=1) if len(values) > 1 else np.nan
         rows.append(
             (
@@ -112,32 +112,32 @@ def written_repeats(study: str, num_obs: int, exact: float, answers: dict[str, l
     return "\n".join([*lines, "", f"Exact log Bayes factor of the data set: {exact:.3f}"])
 
 
-def repeat_numbers(exact: float, answers: dict[str, list[Answers]]) -> dict[str, Any]:
+def _repeat_numbers(exact: float, answers: dict[str, list[Answers]]) -> dict[str, Any]:
     """Return the repeated estimates for machines."""
     return {
         "exact_log_bf": exact,
-        "estimates": {method: at_observed(repeated).tolist() for method, repeated in answers.items()},
+        "estimates": {method: _at_observed(repeated).tolist() for method, repeated in answers.items()},
     }
 
 
-def plan_fits(scale: str) -> Plan:
+def _plan_fits(scale: str) -> Plan:
     """Return the repeated fits of every network at the largest sample size."""
-    one = largest(scale, STUDY)
+    one = _largest(scale, STUDY)
     steps: dict[Any, Any] = {EXACT: one.exact_step()}
     for method in METHODS:
         steps |= {(method, number): step for number, (step,) in enumerate(one.steps(method))}
     return steps
 
 
-def disagreement(answers: list[Answers]) -> tuple[float, float]:
+def _disagreement(answers: list[Answers]) -> tuple[float, float]:
     """Return the typical difference of two fits' log Bayes factors, clipped, and their mean rank correlation."""
     pooled = np.clip([np.concatenate(one.by_model) for one in answers], -DEFAULT_CLIP, DEFAULT_CLIP)
     differences = [np.sqrt(np.mean((a - b) ** 2)) for a, b in combinations(pooled, 2)]
-    ranks = [within_models(a, b) for a, b in combinations(answers, 2)]
+    ranks = [_within_models(a, b) for a, b in combinations(answers, 2)]
     return float(np.mean(differences)), float(np.mean(ranks))
 
 
-def within_models(one: Answers, other: Answers) -> float:
+def _within_models(one: Answers, other: Answers) -> float:
     """Return Spearman's rho between two fits under each model, averaged."""
     correlations = [_rank_correlation(a, b) for a, b in zip(one.by_model, other.by_model, strict=True)]
     return float(np.mean(correlations))
@@ -147,18 +147,18 @@ def _rank_correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
     return float(spearmanr(a, b).statistic)  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def draw_fits(results: Results) -> Drawing:
-    """Draw the first fits against each other, a figure a network; say how far all are apart."""
+def _draw_fits(results: Results) -> Drawing:
+    """Draw the first fits against each other, a figure for each network; say how far all are apart."""
     num_obs = int(results[EXACT].attrs["num_obs"])
     num_datasets = (results[EXACT].sizes["question"] - 1) // 2
     names = [model.name for model in problems.load(STUDY).models]
     figures, rows, numbers = {}, [], {}
     for method in METHODS:
         answers = [Answers.of(r, num_datasets) for label, r in results.items() if label != EXACT and label[0] == method]
-        difference, correlation = disagreement(answers)
+        difference, correlation = _disagreement(answers)
         rows.append((method, [str(len(answers)), f"{difference:.3f}", f"{correlation:.4f}"]))
         numbers[method] = {"num_fits": len(answers), "rms_difference": difference, "spearman": correlation}
-        figures[method.lower()] = drawn_pairs(method, answers, names, num_obs)
+        figures[method.lower()] = _drawn_pairs(method, answers, names, num_obs)
     columns = ["fits", "typical difference", "Spearman's rho"]
     lines = aligned_table(f"{TITLES[STUDY]}, n = {num_obs}", columns, rows, narrowest=10)
     lines += ["", "Differences are root mean squares over pairs of fits, log BF clipped at a million to one;"]
@@ -166,7 +166,7 @@ def draw_fits(results: Results) -> Drawing:
     return Drawing("\n".join(lines), figures, numbers)
 
 
-def drawn_pairs(method: str, answers: list[Answers], names: list[str], num_obs: int) -> Figure:
+def _drawn_pairs(method: str, answers: list[Answers], names: list[str], num_obs: int) -> Figure:
     """Return the first few fits of one network against each other."""
     shown = {f"fit {number}": one.by_model for number, one in enumerate(answers[:NUM_SHOWN], start=1)}
     side = 2.3 * (len(shown) - 1) + 1.4
@@ -180,22 +180,24 @@ TARGETS = (
         "figure-4",
         "Data 1 (i) at n = 128: scatter plots, densities, repeated estimates at one data set",
         "Figure 4",
-        plan_repeated("data-1-i"),
-        draw_repeated("data-1-i"),
+        _plan_repeated("data-1-i"),
+        _draw_repeated("data-1-i"),
     ),
     Target(
         "figure-s25",
         "Data 1 (ii) at n = 128: scatter plots, densities, repeated estimates at one data set",
         "Figure S25",
-        plan_repeated("data-1-ii"),
-        draw_repeated("data-1-ii"),
+        _plan_repeated("data-1-ii"),
+        _draw_repeated("data-1-ii"),
     ),
     Target(
         "repeats-data-3",
         "Data 3 at n = 128: scatter plots, densities, repeated estimates at one data set",
         "",
-        plan_repeated("data-3"),
-        draw_repeated("data-3"),
+        _plan_repeated("data-3"),
+        _draw_repeated("data-3"),
     ),
-    Target("figure-s29", "Data 1 (i) at n = 128: repeated fits against each other", "Figure S29", plan_fits, draw_fits),
+    Target(
+        "figure-s29", "Data 1 (i) at n = 128: repeated fits against each other", "Figure S29", _plan_fits, _draw_fits
+    ),
 )

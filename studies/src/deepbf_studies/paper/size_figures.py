@@ -57,7 +57,7 @@ ByStudy = dict[str, dict[int, xr.Dataset]]
 Verdicts = dict[tuple[str, str, str], dict[int, str]]
 
 
-def plan_measured(studies: Sequence[str]) -> Callable[[str], Plan]:
+def _plan_measured(studies: Sequence[str]) -> Callable[[str], Plan]:
     """Return the plan of a figure that draws evaluations at all sample sizes."""
 
     def plan(scale: str) -> Plan:
@@ -66,7 +66,7 @@ def plan_measured(studies: Sequence[str]) -> Callable[[str], Plan]:
     return plan
 
 
-def by_study(results: Results) -> ByStudy:
+def _by_study(results: Results) -> ByStudy:
     """Return evaluations by study and number of observations."""
     found: ByStudy = {}
     for (study, num_obs), result in results.items():
@@ -74,14 +74,17 @@ def by_study(results: Results) -> ByStudy:
     return found
 
 
-def estimators_of(evaluations: dict[int, xr.Dataset]) -> list[str]:
+def _estimators_of(evaluations: dict[int, xr.Dataset]) -> list[str]:
     """Return the estimators of any of the evaluations, the exact one aside, in order."""
     names = [str(name) for result in evaluations.values() for name in result["estimator"].values]
     return [name for name in dict.fromkeys(names) if name != EXACT]
 
 
 def metric_value(result: xr.Dataset, metric: str, estimator: str) -> tuple[float, float]:
-    """Return a metric over both models and its error; nan if the estimator did not take part."""
+    """Return a metric of one estimator over both models, and its bootstrap error.
+
+    Both are nan if the estimator did not take part. `result` is an evaluation, as `sample_sizes.measured` keeps it.
+    """
     if estimator not in result["estimator"].values:
         return np.nan, np.nan
     one = result.sel(estimator=estimator)
@@ -90,10 +93,10 @@ def metric_value(result: xr.Dataset, metric: str, estimator: str) -> tuple[float
     return value, error
 
 
-def metric_table(evaluations: dict[int, xr.Dataset], metric: str, title: str) -> list[str]:
-    """Return one metric as lines of text: a title, a row an estimator, a column a sample size."""
+def _metric_table(evaluations: dict[int, xr.Dataset], metric: str, title: str) -> list[str]:
+    """Return one metric as lines of text: a title, a row for each estimator, a column for each n."""
     rows = []
-    for name in estimators_of(evaluations):
+    for name in _estimators_of(evaluations):
         found = [metric_value(result, metric, name) for result in evaluations.values()]
         # Seven of them in a line that fits a screen.
         cells = ["-" if np.isnan(value) else write_number(value, error).replace(" +- ", "±") for value, error in found]
@@ -102,7 +105,7 @@ def metric_table(evaluations: dict[int, xr.Dataset], metric: str, title: str) ->
     return [title, *aligned_table("", columns, rows, narrowest=COLUMN, label_width=LABEL_WIDTH)]
 
 
-def metric_numbers(found: ByStudy, metrics: Sequence[str]) -> dict[str, Any]:
+def _metric_numbers(found: ByStudy, metrics: Sequence[str]) -> dict[str, Any]:
     """Return metrics for machines: by study, metric, estimator and sample size, with their errors."""
 
     def value_of(result: xr.Dataset, metric: str, name: str) -> list[float] | None:
@@ -113,7 +116,7 @@ def metric_numbers(found: ByStudy, metrics: Sequence[str]) -> dict[str, Any]:
         study: {
             metric: {
                 name: {str(num_obs): value_of(result, metric, name) for num_obs, result in evaluations.items()}
-                for name in estimators_of(evaluations)
+                for name in _estimators_of(evaluations)
             }
             for metric in metrics
         }
@@ -122,39 +125,39 @@ def metric_numbers(found: ByStudy, metrics: Sequence[str]) -> dict[str, Any]:
 
 
 def draw_metrics(metrics: Sequence[str], title: str) -> Callable[[Results], Drawing]:
-    """Return how a figure of metrics against the sample size is drawn: a row a study, a column a metric."""
+    """Return how a figure of metrics against n is drawn: a row for each study, a column for each metric."""
 
     def draw(results: Results) -> Drawing:
-        found = by_study(results)
+        found = _by_study(results)
         figure, axes = grid(len(found), len(metrics), title=title, panel=(4.2, 3.4))
         lines: list[str] = []
         for row, (study, evaluations) in zip(axes, found.items(), strict=True):
             for ax, metric in zip(row, metrics, strict=True):
                 plots.metric_against_num_obs(evaluations, metric, ax=ax)
                 ax.set_title(TITLES[study], fontsize="medium")
-                lines += [*metric_table(evaluations, metric, f"{TITLES[study]}: {METRICS[metric]}"), ""]
+                lines += [*_metric_table(evaluations, metric, f"{TITLES[study]}: {METRICS[metric]}"), ""]
         one_legend(figure, axes.flat)
-        return Drawing("\n".join(lines), {"": figure}, metric_numbers(found, metrics))
+        return Drawing("\n".join(lines), {"": figure}, _metric_numbers(found, metrics))
 
     return draw
 
 
 def draw_priors(results: Results) -> Drawing:
     """Draw the estimated prior probability of the first model against the sample size; 1/2 is right."""
-    found = by_study(results)
+    found = _by_study(results)
     figure, axes = grid(1, len(found), title="Estimated prior probability of the first model", panel=(5.0, 3.8))
     lines: list[str] = []
     for ax, (study, evaluations) in zip(axes.flat, found.items(), strict=True):
         plots.prior_against_num_obs(evaluations, ax=ax)
         ax.set_title(TITLES[study], fontsize="medium")
-        lines += [*metric_table(evaluations, "estimated_prior", f"{TITLES[study]}: prior, 0.5 is right"), ""]
+        lines += [*_metric_table(evaluations, "estimated_prior", f"{TITLES[study]}: prior, 0.5 is right"), ""]
     one_legend(figure, axes.flat)
-    return Drawing("\n".join(lines), {"": figure}, metric_numbers(found, ["estimated_prior"]))
+    return Drawing("\n".join(lines), {"": figure}, _metric_numbers(found, ["estimated_prior"]))
 
 
 def draw_roc(results: Results) -> Drawing:
     """Draw ROC curves at the smallest and the largest sample size, and the MSE of surprise at all."""
-    found = by_study(results)
+    found = _by_study(results)
     figure, axes = grid(len(found), 3, title="Decisions: ROC curves, and the error of surprise", panel=(4.4, 4.2))
     lines: list[str] = []
     for row, (study, evaluations) in zip(axes, found.items(), strict=True):
@@ -167,17 +170,17 @@ def draw_roc(results: Results) -> Drawing:
         plots.metric_against_num_obs(evaluations, "surprise_mse", ax=row[2])
         row[2].set_title(TITLES[study], fontsize="medium")
         for metric in ("auc", "surprise_mse"):
-            lines += [*metric_table(evaluations, metric, f"{TITLES[study]}: {METRICS[metric]}"), ""]
+            lines += [*_metric_table(evaluations, metric, f"{TITLES[study]}: {METRICS[metric]}"), ""]
     one_legend(figure, axes[:, :2].flat)
     for ax in axes[:, 2]:
         ax.get_legend().remove()
-    return Drawing("\n".join(lines), {"": figure}, metric_numbers(found, ["auc", "surprise_mse"]))
+    return Drawing("\n".join(lines), {"": figure}, _metric_numbers(found, ["auc", "surprise_mse"]))
 
 
 def draw_scatters(results: Results) -> Drawing:
-    """Draw estimated against exact log Bayes factors: a row an estimator, a column a sample size."""
-    [(study, evaluations)] = by_study(results).items()
-    names = estimators_of(evaluations)
+    """Draw estimated against exact log Bayes factors: a row for each estimator, a column for each sample size."""
+    [(study, evaluations)] = _by_study(results).items()
+    names = _estimators_of(evaluations)
     figure, axes = grid(
         len(names), len(evaluations), title=f"{TITLES[study]}: estimated against exact log Bayes factor"
     )
@@ -188,13 +191,13 @@ def draw_scatters(results: Results) -> Drawing:
     head(axes, [f"n = {num_obs}" for num_obs in evaluations])
     only_outer_labels(axes)
     one_legend(figure, axes.flat)
-    lines = metric_table(evaluations, "spearman", f"{TITLES[study]}: Spearman's rho")
-    return Drawing("\n".join(lines), {"": figure}, metric_numbers({study: evaluations}, ["spearman"]))
+    lines = _metric_table(evaluations, "spearman", f"{TITLES[study]}: Spearman's rho")
+    return Drawing("\n".join(lines), {"": figure}, _metric_numbers({study: evaluations}, ["spearman"]))
 
 
 def draw_scatters_and_densities(results: Results) -> Drawing:
     """Draw scatter plot over density at every sample size, for the paper's network and for ours."""
-    [(study, evaluations)] = by_study(results).items()
+    [(study, evaluations)] = _by_study(results).items()
     names = (FNN, OURS)
     figure, axes = grid(
         2 * len(names), len(evaluations), title=f"{TITLES[study]}: log Bayes factors, estimated and exact"
@@ -211,12 +214,15 @@ def draw_scatters_and_densities(results: Results) -> Drawing:
         for ax in row[1:]:
             ax.set_ylabel("")
     one_legend(figure, axes.flat, num_columns=8, names=names)
-    lines = metric_table(evaluations, "kl", f"{TITLES[study]}: {METRICS['kl']}")
-    return Drawing("\n".join(lines), {"": figure}, metric_numbers({study: evaluations}, ["kl", "clipped_mse"]))
+    lines = _metric_table(evaluations, "kl", f"{TITLES[study]}: {METRICS['kl']}")
+    return Drawing("\n".join(lines), {"": figure}, _metric_numbers({study: evaluations}, ["kl", "clipped_mse"]))
 
 
 def draw_small_scatter(result: xr.Dataset, name: str, ax: Any) -> None:
-    """Draw a scatter plot that has little room; axes that an estimator did not reach stay empty, and say so."""
+    """Draw estimated against exact log Bayes factors where there is little room.
+
+    Axes of an estimator that `result`, an evaluation, does not have stay empty, and say so.
+    """
     if name not in result["estimator"].values:
         ax.text(0.5, 0.5, "not asked", ha="center", transform=ax.transAxes, color="0.45")
         ax.set_axis_off()
@@ -229,13 +235,13 @@ def draw_small_scatter(result: xr.Dataset, name: str, ax: Any) -> None:
 # Figure S24.
 
 
-def plan_spread(scale: str) -> Plan:
+def _plan_spread(scale: str) -> Plan:
     """Return the exact Bayes factors of both studies at every sample size."""
     return {(one.study, one.num_obs): one.exact_step() for one in comparisons(scale, COUNT_STUDIES)}
 
 
-def draw_spread(results: Results) -> Drawing:
-    """Draw the density of the exact log Bayes factor over both models, a panel a sample size."""
+def _draw_spread(results: Results) -> Drawing:
+    """Draw the density of the exact log Bayes factor over both models, a panel for each n."""
     sizes = sorted({num_obs for _, num_obs in results})
     figure, axes = grid(1, len(sizes), title="Exact log Bayes factors, both models together, trimmed at 100 to one")
     points = np.linspace(-TRIM, TRIM, 301)
@@ -264,11 +270,11 @@ def draw_spread(results: Results) -> Drawing:
 
 def plan_scorecard(scale: str) -> Plan:
     """Return the evaluations at all sample sizes, and the differences between our default and its rivals."""
-    paired = {(PAIRED, one.study, one.num_obs): paired_step(one) for one in comparisons(scale, STUDIES)}
-    return {**plan_measured(STUDIES)(scale), **paired}
+    paired = {(PAIRED, one.study, one.num_obs): _paired_step(one) for one in comparisons(scale, STUDIES)}
+    return {**_plan_measured(STUDIES)(scale), **paired}
 
 
-def paired_step(comparison: Comparison) -> Step:
+def _paired_step(comparison: Comparison) -> Step:
     """Return the step that compares our default with its rivals, one by one."""
     firsts = [comparison.steps(method)[0][0] for method in (OURS, *RIVALS)]
     settings = {
@@ -288,7 +294,11 @@ def differences(
     num_datasets: int,
     num_replicates: int,
 ) -> xr.Dataset:
-    """Return every metric of our default minus that of each rival, with its error."""
+    """Return every metric of our default minus that of each rival, with its error.
+
+    A step. Errors are by the bootstrap over data sets that both were asked about, so that what makes a data set hard
+    for everyone cancels. Variables `difference` and `difference_error`, dimensions (rival, metric).
+    """
     truth, our_answers = (Answers.of(one, num_datasets).by_model for one in (exact, ours))
     found = [
         paired_differences(our_answers, Answers.of(one, num_datasets).by_model, truth, num_replicates=num_replicates)
@@ -306,27 +316,30 @@ def differences(
 
 def draw_scorecard(results: Results) -> Drawing:
     """Say for every study, metric, rival and sample size who is better, and draw the metrics."""
-    found = by_study({label: result for label, result in results.items() if label[0] != PAIRED})
+    found = _by_study({label: result for label, result in results.items() if label[0] != PAIRED})
     verdicts: Verdicts = {
         (study, metric, rival): {n: verdict(results[PAIRED, study, n], metric, rival) for n in evaluations}
         for study, evaluations in found.items()
         for metric in JUDGED
         for rival in RIVALS
     }
-    numbers: dict[str, Any] = {"verdicts": {}, "values": metric_numbers(found, JUDGED)}
+    numbers: dict[str, Any] = {"verdicts": {}, "values": _metric_numbers(found, JUDGED)}
     for (study, metric, rival), by_size in verdicts.items():
         by_rival = numbers["verdicts"].setdefault(study, {}).setdefault(metric, {})
         by_rival[rival] = {str(n): word for n, word in by_size.items()}
-    return Drawing(written_verdicts(verdicts), {"": metric_grid(found)}, numbers)
+    return Drawing(_written_verdicts(verdicts), {"": _metric_grid(found)}, numbers)
 
 
 def verdict(paired: xr.Dataset, metric: str, rival: str) -> str:
-    """Return whether our default is "better" or "worse" than a rival, or "tie"."""
+    """Return whether our default is "better" or "worse" than a rival by one metric, or "tie".
+
+    `paired` is what `differences` keeps. A tie is a difference within its error, times `CLEAR`.
+    """
     one = paired.sel(metric=metric, rival=rival)
     return Difference(float(one["difference"]), float(one["difference_error"]), metric in HIGHER_IS_BETTER).verdict
 
 
-def written_verdicts(verdicts: Verdicts) -> str:
+def _written_verdicts(verdicts: Verdicts) -> str:
     """Return a line for each study, metric and rival, and how often each verdict falls."""
     lines = [
         paragraph(
@@ -344,8 +357,8 @@ def written_verdicts(verdicts: Verdicts) -> str:
     return "\n".join([*lines, "", f"{counts.total()} comparisons: {better} better, {ties} ties, {worse} worse."])
 
 
-def metric_grid(found: ByStudy) -> Figure:
-    """Return every metric over the sample sizes: a row a metric, a column a study."""
+def _metric_grid(found: ByStudy) -> Figure:
+    """Return every metric over the sample sizes: a row for each metric, a column for each study."""
     figure, axes = grid(len(JUDGED), len(found), title="Every metric over n", panel=(4.4, 3.0))
     for column, evaluations in zip(axes.T, found.values(), strict=True):
         for ax, metric in zip(column, JUDGED, strict=True):
@@ -361,54 +374,56 @@ TARGETS = (
         "figure-5",
         "Data 1: estimated model priors against n",
         "Figure 5",
-        plan_measured(("data-1-i", "data-1-ii")),
+        _plan_measured(("data-1-i", "data-1-ii")),
         draw_priors,
     ),
     Target(
         "figure-6",
         "Data 1: Spearman's rho, KL divergence and MSE of log BF against n",
         "Figure 6",
-        plan_measured(("data-1-i", "data-1-ii")),
+        _plan_measured(("data-1-i", "data-1-ii")),
         draw_metrics(("spearman", "kl", "clipped_mse"), "How good the estimators are, over n"),
     ),
     Target(
         "figure-s14",
         "Data 3: scatter plots and densities over n",
         "Figure S14",
-        plan_measured(("data-3",)),
+        _plan_measured(("data-3",)),
         draw_scatters_and_densities,
     ),
     Target(
         "figure-s15",
         "Data 3: Spearman's rho, KL divergence and MSE of log BF against n",
         "Figure S15",
-        plan_measured(("data-3",)),
+        _plan_measured(("data-3",)),
         draw_metrics(("spearman", "kl", "clipped_mse"), "How good the estimators are, over n"),
     ),
-    Target("figure-s16", "Data 3: ROC curves, and MSE of surprise", "Figure S16", plan_measured(("data-3",)), draw_roc),
     Target(
-        "figure-s17", "Data 3: estimated model priors against n", "Figure S17", plan_measured(("data-3",)), draw_priors
+        "figure-s16", "Data 3: ROC curves, and MSE of surprise", "Figure S16", _plan_measured(("data-3",)), draw_roc
+    ),
+    Target(
+        "figure-s17", "Data 3: estimated model priors against n", "Figure S17", _plan_measured(("data-3",)), draw_priors
     ),
     Target(
         "figure-s26",
         "Data 1: ROC curves, and MSE of surprise",
         "Figure S26",
-        plan_measured(("data-1-i", "data-1-ii")),
+        _plan_measured(("data-1-i", "data-1-ii")),
         draw_roc,
     ),
-    Target("figure-s24", "Data 1: how the exact Bayes factors are spread", "Figure S24", plan_spread, draw_spread),
+    Target("figure-s24", "Data 1: how the exact Bayes factors are spread", "Figure S24", _plan_spread, _draw_spread),
     Target(
         "figure-s27",
         "Data 1 (i): scatter plots of every estimator at every n",
         "Figure S27",
-        plan_measured(("data-1-i",)),
+        _plan_measured(("data-1-i",)),
         draw_scatters,
     ),
     Target(
         "figure-s28",
         "Data 1 (ii): scatter plots of every estimator at every n",
         "Figure S28",
-        plan_measured(("data-1-ii",)),
+        _plan_measured(("data-1-ii",)),
         draw_scatters,
     ),
     Target(

@@ -125,7 +125,10 @@ class Step:
 
 
 def in_order(steps: Iterable[Step]) -> list[Step]:
-    """Return the steps and all their inputs, each once, inputs first."""
+    """Return the steps and all their inputs, each once, inputs first.
+
+    Steps with the same key are the same step, wherever they were written down.
+    """
     found: dict[str, Step] = {}
     graph: dict[str, list[str]] = {}
     for step in _with_inputs(steps):

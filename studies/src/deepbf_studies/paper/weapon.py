@@ -50,7 +50,7 @@ OUR_THOROUGH = "deepbf-sum, thorough"
 PAPER_GEOMETRIC, PAPER_ARITHMETIC = "DeepGBF", "DeepABF"
 OUR_GEOMETRIC, OUR_ARITHMETIC = "deepbf GBF", "deepbf ABF"
 
-# Data sets a model in the mini-batches of the thorough training.
+# Data sets of each model in the mini-batches of the thorough training.
 LARGE_BATCH = 2_048
 
 # In words, and whether a method needs every person's counts.
@@ -151,10 +151,15 @@ SCALES = {
 
 
 def plan(scale: str, observed: Observed | None = None) -> dict[Any, Step]:
-    """Return all steps: of each method and repetition, and what is measured of them."""
+    """Return all steps: those of each method and repetition, and what is measured of them.
+
+    Without `observed`, what `weapon_data.read_observed` returns, the observed data are simulated, and said to be. A
+    result stands under (method, repetition), the evaluation of first answers under "evaluation", and that of our
+    repeated training under "repeated".
+    """
     settings = SCALES[scale]
     observed = simulated_observed() if observed is None else observed
-    exact, methods = exact_step(settings, observed), method_steps(settings, observed)
+    exact, methods = _exact_step(settings, observed), _method_steps(settings, observed)
     steps: dict[Any, Step] = {"observed": Step(observed_data, observed), (EXACT, 0): exact}
     for method, repeats in methods.items():
         steps |= {(method, k): step for k, step in enumerate(repeats)}
@@ -166,13 +171,13 @@ def plan(scale: str, observed: Observed | None = None) -> dict[Any, Step]:
     return steps
 
 
-def exact_step(settings: Settings, observed: Observed) -> Step:
+def _exact_step(settings: Settings, observed: Observed) -> Step:
     """Return the step of the exact answers."""
     return Step(exact_answers, _asked_about(settings, observed) | _given(observed, "sums", "people"))
 
 
-def method_steps(settings: Settings, observed: Observed) -> dict[str, tuple[Step, ...]]:
-    """Return the steps of every method but the exact one, a step a repetition."""
+def _method_steps(settings: Settings, observed: Observed) -> dict[str, tuple[Step, ...]]:
+    """Return the steps of every method but the exact one, a step for each repetition."""
     seeds = [settings.seed + k for k in range(settings.num_repeats)]
     few_seeds = seeds[: settings.num_slow_repeats]
     # Without people, methods that need them have nothing to repeat.
@@ -254,7 +259,11 @@ def _abc_settings(settings: Settings) -> dict[str, Any]:
 def measured(
     exact: xr.Dataset, *answers: xr.Dataset, estimators: Sequence[str], num_replicates: int = 1000
 ) -> xr.Dataset:
-    """Return the whole toolkit's results for the first answers of every method, the exact ones last."""
+    """Return the whole toolkit's results for the answers of some estimators, the exact ones last.
+
+    A step. `answers` come in the order of the names in `estimators`; errors of metrics are by `num_replicates`
+    bootstrap replicates.
+    """
     observed = {
         name: float(one["observed"])
         for name, one in zip(estimators, answers, strict=True)
@@ -272,19 +281,22 @@ def measured(
 # What every method answers.
 
 
-def study_of(view: str, num_people: int) -> Study:
+def _study_of(view: str, num_people: int) -> Study:
     """Return the study of sums over people, or of people one by one."""
     return load(f"weapon-{view}", num_obs=num_people)
 
 
 def reference(view: str, num_people: int, num_datasets: int, seed: int) -> list[NDArray[np.integer]]:
-    """Return the simulated data sets that all methods are asked about, of each tree; the same people in both views."""
-    models = study_of(FULL, num_people).models
+    """Return the simulated data sets that all methods are asked about: one array for each tree.
+
+    The same people in both views: shape (num_datasets, num_people, 6) in full, (num_datasets, 12) as sums.
+    """
+    models = _study_of(FULL, num_people).models
     people = [np.asarray(model.simulate(num_datasets, seed + k).data) for k, model in enumerate(models)]
     return people if view == FULL else [trees.sum_over_people(one, num_trials=NUM_TRIALS) for one in people]
 
 
-def in_view(view: str, counts: Counts) -> NDArray[np.integer] | None:
+def _in_view(view: str, counts: Counts) -> NDArray[np.integer] | None:
     """Return the observed data set as the study has it, with a leading axis; None where people are not known."""
     data = counts.sums if view == SUM else counts.people
     return None if data is None else data[None]
@@ -294,15 +306,18 @@ def in_view(view: str, counts: Counts) -> NDArray[np.integer] | None:
 def exact_answers(
     *, num_people: int, num_datasets: int, reference_seed: int, sums: Sequence[int], people: People
 ) -> xr.Dataset:
-    """Return exact log Bayes factors by integration; of the observed data, if people are known, intrinsic ones too."""
+    """Return exact log Bayes factors by integration, of the simulated data sets and of the observed one.
+
+    A step. Where the observed people are known, their exact geometric and arithmetic intrinsic ones too.
+    """
     counts = Counts.of(sums, people)
-    exact_log_bf = study_of(SUM, num_people).exact_log_bf
+    exact_log_bf = _study_of(SUM, num_people).exact_log_bf
     data = reference(SUM, num_people, num_datasets, reference_seed)
     result = answers([exact_log_bf(one) for one in data], exact_log_bf(counts.sums[None]))
     for name, average in AVERAGES.items():
         result[f"observed_{name}"] = np.nan
         if counts.people is not None:
-            alone = study_of(FULL, NUM_TRAINING).exact_log_bf(counts.people[:, None])
+            alone = _study_of(FULL, NUM_TRAINING).exact_log_bf(counts.people[:, None])
             result[f"observed_{name}"] = float(result["observed"]) + float(average(alone)[0])
     return result
 
@@ -311,8 +326,11 @@ def exact_answers(
 def importance_answers(
     *, num_people: int, num_datasets: int, reference_seed: int, sums: Sequence[int], num_draws: int, seed: int
 ) -> xr.Dataset:
-    """Return log Bayes factors by importance sampling; of the observed data alone if `num_datasets` is 0."""
-    models = study_of(SUM, num_people).models
+    """Return log Bayes factors by importance sampling with `num_draws` draws.
+
+    A step. Repetitions are asked about the observed data alone, with `num_datasets` 0.
+    """
+    models = _study_of(SUM, num_people).models
     data = reference(SUM, num_people, num_datasets, reference_seed) if num_datasets else []
     observed = importance(models, np.array(sums)[None], num_draws=num_draws, seed=seed)
     return answers(
@@ -337,12 +355,16 @@ def abc_answers(
     num_kept: int,
     seed: int,
 ) -> xr.Dataset:
-    """Return log Bayes factors by ranked ABC; of the observed data alone if `num_datasets` is 0."""
+    """Return log Bayes factors by ranked ABC, in one of the two views of the data.
+
+    A step. Repetitions are asked about the observed data alone, with `num_datasets` 0. All data sets are asked about in
+    one call, which shares the simulations among them.
+    """
     data = reference(view, num_people, num_datasets, reference_seed) if num_datasets else []
-    observed = in_view(view, Counts.of(sums, people))
+    observed = _in_view(view, Counts.of(sums, people))
     asked = data if observed is None else [*data, observed]
     found = abc_ranked(
-        study_of(view, num_people).models,
+        _study_of(view, num_people).models,
         np.concatenate(asked),
         num_simulations=num_simulations,
         num_strata=num_strata,
@@ -372,8 +394,11 @@ def network_answers(
     schedule: str | None = None,
     batch_size: int | None = None,
 ) -> xr.Dataset:
-    """Return log Bayes factors of one trained estimator."""
-    study = study_of(view, num_people)
+    """Return log Bayes factors of one trained estimator, in one of the two views of the data.
+
+    A step. The error of the observed one is the spread over the ensemble's members, where there are several.
+    """
+    study = _study_of(view, num_people)
     estimator = train(
         study.models,
         str(study.structure),
@@ -384,7 +409,7 @@ def network_answers(
         schedule=schedule,
         batch_size=batch_size,
     )
-    observed = in_view(view, Counts.of(sums, people))
+    observed = _in_view(view, Counts.of(sums, people))
     members = None if observed is None else estimator.log_bf_members(observed)
     return answers(
         [estimator.log_bf(data) for data in reference(view, num_people, num_datasets, reference_seed)],
@@ -402,22 +427,25 @@ def person_answers(
     Added to the log Bayes factor of all people, these give the intrinsic ones.
     """
     # Six counts of one person: the network flattens them to a vector.
-    models = study_of(FULL, NUM_TRAINING).models
+    models = _study_of(FULL, NUM_TRAINING).models
     estimator = train(models, "exchangeable", FNN, num_steps, seed)
 
     def averaged(sets: NDArray[np.integer], variant: str) -> Floats:
         alone = estimator.log_bf(sets.reshape(-1, NUM_TRAINING, trees.NUM_CELLS))
         return AVERAGES[variant](alone.reshape(len(sets), -1))[0]
 
-    return variant_results(averaged, reference(FULL, num_people, num_datasets, reference_seed), people)
+    return _variant_results(averaged, reference(FULL, num_people, num_datasets, reference_seed), people)
 
 
 @step_function("weapon_answers.variant_answers")
 def variant_answers(
     *, num_people: int, num_datasets: int, reference_seed: int, people: People, num_steps: int, seed: int
 ) -> xr.Dataset:
-    """Return intrinsic log Bayes factors of one estimator for all numbers of people from one to all."""
-    models = study_of(FULL, num_people).models
+    """Return intrinsic log Bayes factors of one estimator for all numbers of people from one to all.
+
+    A step. Geometric and arithmetic ones side by side, along the dimension "variant".
+    """
+    models = _study_of(FULL, num_people).models
     variants = fit_variants(
         models, num_people, NUM_TRAINING, posterior=False, steps=num_steps, seed=seed, progress=False
     )
@@ -426,10 +454,10 @@ def variant_answers(
         compute = variants.geometric if variant == "geometric" else variants.arithmetic
         return compute(sets, NUM_TRAINING).log_bf
 
-    return variant_results(intrinsic, reference(FULL, num_people, num_datasets, reference_seed), people)
+    return _variant_results(intrinsic, reference(FULL, num_people, num_datasets, reference_seed), people)
 
 
-def variant_results(
+def _variant_results(
     ask: Callable[[NDArray[np.integer], str], Floats], data: list[NDArray[np.integer]], people: People
 ) -> xr.Dataset:
     """Return what is answered for each variant, side by side."""
@@ -443,14 +471,21 @@ def variant_results(
 
 @step_function("weapon_answers.one_variant")
 def one_variant(*parts: xr.Dataset, variant: str) -> xr.Dataset:
-    """Return the answers for one variant, added up over the parts; those without variants count as they are."""
+    """Return the answers for one variant, added up over the parts.
+
+    A step. Parts without variants count as they are: the log Bayes factor of all people is added to what a network for
+    one person says on average.
+    """
     chosen = [part.sel(variant=variant) if "variant" in part.dims else part for part in parts]
     log_bf, observed = (np.sum([part[name].values for part in chosen], axis=0) for name in ("log_bf", "observed"))
     return answers(list(log_bf), observed[None])
 
 
 def answers(log_bf: Sequence[Floats], observed: Floats | None = None, error: Floats | None = None) -> xr.Dataset:
-    """Return log Bayes factors by tree and data set, if any were asked about, and the observed one, or nan."""
+    """Return answers as every step of the study keeps them.
+
+    `log_bf` by tree and data set, if any were asked about; `observed` and `observed_error`, nan where there is none.
+    """
     result = xr.Dataset(
         {
             "observed": np.nan if observed is None else float(observed[0]),

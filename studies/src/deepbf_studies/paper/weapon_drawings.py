@@ -43,7 +43,7 @@ PAPER_TABLE = {
     PAPER_FULL: (8.082, 0.198, 0.005),
     PAPER_GEOMETRIC: (1.7, 0.140, 0.023),
 }
-NEEDS_PEOPLE = "needs one row a person"
+NEEDS_PEOPLE = "needs one row per person"
 # Characters of the longest method's name, and a little.
 LABEL_WIDTH = 24
 DIRECTION = "process dissociation over Stroop"
@@ -104,7 +104,7 @@ def draw_figure_8(results: Results) -> Drawing:
     return Drawing(_told(results), {"": figure}, _figure_numbers(results))
 
 
-def draw_figure_s30(results: Results) -> Drawing:
+def _draw_figure_s30(results: Results) -> Drawing:
     """Return scatter plots of every two methods."""
     compared = (EXACT, OUR_SUM, PAPER_FULL, ABC_SUM, PAPER_ARITHMETIC, PAPER_GEOMETRIC)
     figure = Figure(figsize=(13, 13), layout="constrained")
@@ -113,7 +113,7 @@ def draw_figure_s30(results: Results) -> Drawing:
     return Drawing(_told(results), {"": figure}, _figure_numbers(results))
 
 
-def draw_figure_s31(results: Results) -> Drawing:
+def _draw_figure_s31(results: Results) -> Drawing:
     """Return the densities of the methods that figure 8 leaves out."""
     methods = [method for method in METHODS if method not in MAIN_DENSITIES]
     num_rows = -(-len(methods) // 2)
@@ -132,7 +132,7 @@ def _draw_densities(results: Results, method: str, axes: Any) -> None:
     """Draw a method's answers under each tree, the observed one, its repetitions, and the exact one."""
     evaluation = results["evaluation"]
     shown = evaluation.sel(estimator=[method]) if method in INTRINSIC else evaluation.sel(estimator=[method, EXACT])
-    observed = observed_repeats(results, method)
+    observed = _observed_repeats(results, method)
     known = observed[np.isfinite(observed)]
     exact = _exact_observed(results, method)
     plots.densities(
@@ -145,7 +145,7 @@ def _draw_densities(results: Results, method: str, axes: Any) -> None:
     )
 
 
-def observed_repeats(results: Results, method: str) -> NDArray[np.float64]:
+def _observed_repeats(results: Results, method: str) -> NDArray[np.float64]:
     """Return the log Bayes factors of the observed data in all repetitions of a method, the first one first."""
     found = {key[1]: one for key, one in results.items() if isinstance(key, tuple) and key[0] == method}
     return np.array([float(found[k]["observed"]) for k in sorted(found)])
@@ -163,7 +163,7 @@ def _log_bfs(results: Results, method: str) -> list[NDArray[np.float64]]:
 
 def row_of(results: Results, method: str) -> dict[str, Any]:
     """Return what a method says of the observed data; None where it has nothing to say."""
-    repeats = observed_repeats(results, method)
+    repeats = _observed_repeats(results, method)
     repeats = repeats[np.isfinite(repeats)]
     row: dict[str, Any] = {"method": method, "what": METHODS.get(method, "integration")}
     if len(repeats) == 0:
@@ -271,7 +271,7 @@ def _heading(results: Results) -> str:
 
 def _told(results: Results) -> str:
     """Return the words under a figure: where the observed data come from, and what is not there."""
-    missing = [method for method in NEED_PEOPLE if not np.isfinite(observed_repeats(results, method)).any()]
+    missing = [method for method in NEED_PEOPLE if not np.isfinite(_observed_repeats(results, method)).any()]
     words = f"Observed data: {_source(results)}. Log Bayes factors are natural logs, {DIRECTION}."
     if missing:
         words += f"\nNot asked about the observed data, since it {NEEDS_PEOPLE}: {', '.join(missing)}."
@@ -284,7 +284,7 @@ def _figure_numbers(results: Results) -> dict[str, Any]:
         "observed": _source(results),
         "direction": DIRECTION,
         "observed_log_bf": {
-            method: [value if math.isfinite(value) else None for value in observed_repeats(results, method).tolist()]
+            method: [value if math.isfinite(value) else None for value in _observed_repeats(results, method).tolist()]
             for method in (*METHODS, EXACT)
         },
         "estimated_prior": dict(
@@ -306,14 +306,19 @@ TARGETS = (
         read_observed,
     ),
     Target(
-        "figure-s30", "Weapon identification: method against method", "Figure S30", plan, draw_figure_s30, read_observed
+        "figure-s30",
+        "Weapon identification: method against method",
+        "Figure S30",
+        plan,
+        _draw_figure_s30,
+        read_observed,
     ),
     Target(
         "figure-s31",
         "Weapon identification: densities of the other methods",
         "Figure S31",
         plan,
-        draw_figure_s31,
+        _draw_figure_s31,
         read_observed,
     ),
 )

@@ -49,7 +49,13 @@ _ENTRIES: dict[str, _Entry] = {
 
 
 def names() -> tuple[str, ...]:
-    """Return the names that `load` knows."""
+    """Return the names that `load` knows: those of the paper first.
+
+    Examples
+    --------
+    >>> names()[:4]
+    ('data-1-i', 'data-1-ii', 'data-2', 'data-3')
+    """
     return tuple(_ENTRIES)
 
 

@@ -30,13 +30,13 @@ def covariate_study(name: str, num_obs: int) -> Study:
     """
     follows_age = Model(
         "mean follows age",
-        prior=partial(normal_prior, scale=SLOPE_SCALE),
-        simulator=OfSize(partial(person, follows_age=True), num_obs),
+        prior=partial(_normal_prior, scale=SLOPE_SCALE),
+        simulator=OfSize(partial(_person, follows_age=True), num_obs),
     )
     free_mean = Model(
         "free mean",
-        prior=partial(normal_prior, scale=MEAN_SCALE),
-        simulator=OfSize(partial(person, follows_age=False), num_obs),
+        prior=partial(_normal_prior, scale=MEAN_SCALE),
+        simulator=OfSize(partial(_person, follows_age=False), num_obs),
     )
     return Study(
         name=name,
@@ -48,13 +48,13 @@ def covariate_study(name: str, num_obs: int) -> Study:
     )
 
 
-def normal_prior(rng: np.random.Generator, size: int, *, scale: float) -> Floats:
+def _normal_prior(rng: np.random.Generator, size: int, *, scale: float) -> Floats:
     """Return the slope or the mean, normal about 0."""
     return scale * rng.standard_normal(size)
 
 
-def person(rng: np.random.Generator, params: Floats, *, num_obs: int, follows_age: bool) -> dict[str, Floats]:
-    """Return age, pretests and trials of one person a parameter."""
+def _person(rng: np.random.Generator, params: Floats, *, num_obs: int, follows_age: bool) -> dict[str, Floats]:
+    """Return age, pretests and trials of one person for each parameter."""
     age = rng.uniform(-OLDEST, OLDEST, len(params))
     means = params * age if follows_age else params
     pretest = rng.standard_normal((len(params), NUM_PRETESTS)) + means[:, None]
@@ -63,7 +63,7 @@ def person(rng: np.random.Generator, params: Floats, *, num_obs: int, follows_ag
 
 
 def covariate_log_bf(data: Mapping[str, Any], *, slope_scale: float = 2.0, mean_scale: float = 1.0) -> Floats:
-    """Return the log Bayes factor of "the mean follows the age" over "the mean is free", one entry a data set.
+    """Return the log Bayes factor of "the mean follows the age" over "the mean is free", for each data set.
 
     `data` holds "age", shape (data sets,), "pretest", shape (data sets, k), and "trials", shape (data sets, n), absent
     ones masked or nan. Given the mean, all pretests and trials are N(mean, 1). First model: mean = slope * age, slope

@@ -34,19 +34,22 @@ DATASETS_AT_A_TIME = 500
 
 
 def five_counts_study(name: str, num_obs: int) -> Study:
-    """Return counts about a mean that is Gamma(2, 1): Poisson, geometric, two negative binomials, zero-inflated."""
+    """Return counts about a mean that is Gamma(2, 1): Poisson, geometric, two negative binomials, zero-inflated.
+
+    `exact_log_evidence` has one column for each model; `exact_log_bf` compares the first two.
+    """
     models = (
-        Model("Poisson", prior=mean_prior, simulator=OfSize(poisson_counts, num_obs)),
-        Model("geometric", prior=mean_prior, simulator=OfSize(partial(negbin_counts, size=1.0), num_obs)),
+        Model("Poisson", prior=_mean_prior, simulator=OfSize(_poisson_counts, num_obs)),
+        Model("geometric", prior=_mean_prior, simulator=OfSize(partial(_negbin_counts, size=1.0), num_obs)),
         *(
             Model(
                 f"negative binomial of size {size:g}",
-                prior=mean_prior,
-                simulator=OfSize(partial(negbin_counts, size=size), num_obs),
+                prior=_mean_prior,
+                simulator=OfSize(partial(_negbin_counts, size=size), num_obs),
             )
             for size in SIZES
         ),
-        Model("zero-inflated Poisson", prior=inflated_prior, simulator=OfSize(inflated_counts, num_obs)),
+        Model("zero-inflated Poisson", prior=_inflated_prior, simulator=OfSize(_inflated_counts, num_obs)),
     )
     return Study(
         name=name,
@@ -54,45 +57,45 @@ def five_counts_study(name: str, num_obs: int) -> Study:
         num_obs=num_obs,
         models=models,
         structure="exchangeable",
-        exact_log_bf=first_over_second,
-        exact_log_evidence=five_log_evidences,
+        exact_log_bf=_first_over_second,
+        exact_log_evidence=_five_log_evidences,
     )
 
 
-def five_log_evidences(data: ArrayLike) -> Floats:
+def _five_log_evidences(data: ArrayLike) -> Floats:
     """Return exact log evidences, shape (data sets, 5), in the order of the models."""
     found = [poisson_log_evidence(data), *(negbin_log_evidence(data, size=size) for size in (1.0, *SIZES))]
     return np.stack([*found, zero_inflated_log_evidence(data)], axis=1)
 
 
-def first_over_second(data: ArrayLike) -> Floats:
+def _first_over_second(data: ArrayLike) -> Floats:
     """Return exact log Bayes factors of the Poisson over the geometric."""
     return poisson_log_evidence(data) - negbin_log_evidence(data, size=1.0)
 
 
-def mean_prior(rng: np.random.Generator, size: int) -> Floats:
+def _mean_prior(rng: np.random.Generator, size: int) -> Floats:
     """Return means, Gamma(2, 1)."""
     return rng.standard_gamma(2.0, size)
 
 
-def inflated_prior(rng: np.random.Generator, size: int) -> dict[str, Floats]:
+def _inflated_prior(rng: np.random.Generator, size: int) -> dict[str, Floats]:
     """Return means of the Poisson, Gamma(2, 1), and probabilities of an extra zero, uniform."""
     return {"mean": rng.standard_gamma(2.0, size), "extra_zero": rng.uniform(size=size)}
 
 
-def poisson_counts(rng: np.random.Generator, means: Floats, *, num_obs: int) -> NDArray[np.int64]:
+def _poisson_counts(rng: np.random.Generator, means: Floats, *, num_obs: int) -> NDArray[np.int64]:
     """Return Poisson counts."""
     return rng.poisson(means[:, None], (len(means), num_obs))
 
 
-def negbin_counts(rng: np.random.Generator, means: Floats, *, num_obs: int, size: float) -> NDArray[np.int64]:
+def _negbin_counts(rng: np.random.Generator, means: Floats, *, num_obs: int, size: float) -> NDArray[np.int64]:
     """Return negative binomial counts: Poisson, with means that vary about the mean."""
     return rng.poisson(means[:, None] / size * rng.standard_gamma(size, (len(means), num_obs)))
 
 
-def inflated_counts(rng: np.random.Generator, params: dict[str, Any], *, num_obs: int) -> NDArray[np.int64]:
+def _inflated_counts(rng: np.random.Generator, params: dict[str, Any], *, num_obs: int) -> NDArray[np.int64]:
     """Return Poisson counts with extra zeros."""
-    counts = poisson_counts(rng, params["mean"], num_obs=num_obs)
+    counts = _poisson_counts(rng, params["mean"], num_obs=num_obs)
     return np.where(rng.uniform(size=counts.shape) < params["extra_zero"][:, None], 0, counts)
 
 
@@ -100,14 +103,23 @@ def inflated_counts(rng: np.random.Generator, params: dict[str, Any], *, num_obs
 
 
 def poisson_log_evidence(data: ArrayLike) -> Floats:
-    """Return the log evidence of the Poisson, in closed form."""
+    """Return the log evidence of the Poisson for each data set, in closed form.
+
+    Examples
+    --------
+    >>> poisson_log_evidence([[0]]).round(4)  # the mean of exp(-mean) is 1/4
+    array([-1.3863])
+    """
     counts = _counts(data)
     total, num_obs = counts.sum(axis=1), counts.shape[1]
     return gammaln(total + 2.0) - (total + 2.0) * np.log(num_obs + 1.0) - gammaln(counts + 1.0).sum(axis=1)
 
 
 def negbin_log_evidence(data: ArrayLike, *, size: float) -> Floats:
-    """Return the log evidence of the negative binomial of this size, variance mean + mean^2 / size; 1 is geometric."""
+    """Return the log evidence of the negative binomial of this size for each data set, by quadrature over the mean.
+
+    Its variance is mean + mean^2 / size: the smaller the size, the more spread out. A size of 1 is the geometric.
+    """
     counts = _counts(data)
     total, num_obs = counts.sum(axis=1), counts.shape[1]
     # Of each node: log(mean / (mean + size)) and log(size / (mean + size)), exact for means near 0 and far out.

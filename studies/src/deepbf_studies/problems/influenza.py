@@ -76,7 +76,10 @@ PRIORS = {
 
 
 def influenza_study(name: str, num_obs: int) -> Study:
-    """Return the epidemic with and without a latent stage, `num_obs` days of boys in bed, and the real outbreak."""
+    """Return the epidemic with and without a latent stage, `num_obs` days of boys in bed, and the real outbreak.
+
+    Nobody knows the exact answer; `deepbf_studies.problems.influenza_evidence` estimates it without a network.
+    """
     return Study(
         name=name,
         title=f"Influenza in a boarding school of {NUM_BOYS} boys: no latent stage or one, {num_obs} days",
@@ -89,7 +92,16 @@ def influenza_study(name: str, num_obs: int) -> Study:
 
 
 def epidemic_model(name: str, *, num_obs: int = NUM_DAYS, steps_a_day: int = 6) -> Model:
-    """Return one of the models by name: `NO_LATENT`, `LATENT` or `VARYING`."""
+    """Return one of the models by name: `NO_LATENT`, `LATENT` or `VARYING`.
+
+    Data are boys in bed at the end of each of `num_obs` days. `steps_a_day` is the number of steps in which the chain
+    goes through a day: more are nearer to an epidemic in continuous time, and take longer.
+
+    Examples
+    --------
+    >>> epidemic_model(LATENT, num_obs=5).simulate(2, seed=1).data.shape
+    (2, 5)
+    """
     names = param_names(name)
     epidemic = epidemic_of(name, steps_a_day)
     return Model(
@@ -101,24 +113,39 @@ def epidemic_model(name: str, *, num_obs: int = NUM_DAYS, steps_a_day: int = 6) 
 
 
 def epidemic_of(name: str, steps_a_day: int = 6) -> Epidemic:
-    """Return how an epidemic of the model of this name runs."""
+    """Return how an epidemic of the model of this name runs, given its parameters.
+
+    The simulator behind `epidemic_model`; the evidence by particles takes its single steps.
+    """
     return Epidemic(NUM_BOYS, has_latent=name == LATENT, is_varying=name == VARYING, steps_a_day=steps_a_day)
 
 
 def param_names(name: str) -> tuple[str, ...]:
-    """Return the parameters of the model of this name."""
+    """Return the parameters of the model of this name, in the order of `PRIORS`.
+
+    Examples
+    --------
+    >>> set(param_names(LATENT)) - set(param_names(NO_LATENT))
+    {'latent_days'}
+    """
     others = {LATENT: "daily_variation", VARYING: "latent_days"}.get(name)
     left_out = {others} if others else {"daily_variation", "latent_days"}
     return tuple(param for param in PRIORS if param not in left_out)
 
 
 def draw_params(rng: np.random.Generator, size: int, *, names: Iterable[str]) -> dict[str, Floats]:
-    """Return independent draws of these parameters from their priors."""
+    """Return `size` independent draws of each of these parameters from its prior.
+
+    Examples
+    --------
+    >>> draw_params(np.random.default_rng(1), 3, names=["bed_days"])["bed_days"].shape
+    (3,)
+    """
     return {name: PRIORS[name].at(rng.standard_normal(size)) for name in names}
 
 
 class School(NamedTuple):
-    """Numbers of boys, each of the same shape; `in_bed` has one array a stage. The rest are up again."""
+    """Numbers of boys, each of the same shape; `in_bed` has one array for each stage. The rest are up again."""
 
     susceptible: Counts
     latent: Counts

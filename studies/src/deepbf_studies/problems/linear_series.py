@@ -35,21 +35,24 @@ _LOG_2PI = float(np.log(2 * np.pi))
 
 
 def ar_ma_study(name: str, num_obs: int) -> Study:
-    """Return AR(1) or MA(1): unit Gaussian noise, and a coefficient uniform on (-1, 1)."""
+    """Return AR(1) or MA(1): unit Gaussian noise, and a coefficient uniform on (-1, 1).
+
+    The first model starts from its stationary distribution. The exact answer is `ar_ma_log_bf`.
+    """
     autoregression = Model(
         "AR(1)",
-        prior=uniform_prior,
-        simulator=OfSize(simulate_ar, num_obs),
-        log_prior=log_uniform,
-        log_likelihood=log_ar,
+        prior=_uniform_prior,
+        simulator=OfSize(_simulate_ar, num_obs),
+        log_prior=_log_uniform,
+        log_likelihood=_log_ar,
         transform=(-1.0, 1.0),
     )
     moving_average = Model(
         "MA(1)",
-        prior=uniform_prior,
-        simulator=OfSize(simulate_ma, num_obs),
-        log_prior=log_uniform,
-        log_likelihood=log_ma,
+        prior=_uniform_prior,
+        simulator=OfSize(_simulate_ma, num_obs),
+        log_prior=_log_uniform,
+        log_likelihood=_log_ma,
         transform=(-1.0, 1.0),
     )
     return Study(
@@ -62,13 +65,13 @@ def ar_ma_study(name: str, num_obs: int) -> Study:
     )
 
 
-def uniform_prior(rng: np.random.Generator, size: int) -> Floats:
+def _uniform_prior(rng: np.random.Generator, size: int) -> Floats:
     """Return `size` coefficients, uniform on (-1, 1)."""
     # 1 - 2 u is never -1, where no stationary start exists; 1 itself, once in 2^53, is moved inside.
     return np.minimum(1.0 - 2.0 * rng.uniform(size=size), np.nextafter(1.0, 0.0))
 
 
-def simulate_ar(rng: np.random.Generator, coefficients: Floats, *, num_obs: int) -> Floats:
+def _simulate_ar(rng: np.random.Generator, coefficients: Floats, *, num_obs: int) -> Floats:
     """Return series x_t = phi x_(t-1) + e_t that start from their stationary distribution."""
     # Time first while the recursion runs, so that each of its steps reads and writes one stretch of memory.
     series = rng.standard_normal((num_obs, len(coefficients)))
@@ -78,7 +81,7 @@ def simulate_ar(rng: np.random.Generator, coefficients: Floats, *, num_obs: int)
     return series.T
 
 
-def simulate_ma(rng: np.random.Generator, coefficients: Floats, *, num_obs: int) -> Floats:
+def _simulate_ma(rng: np.random.Generator, coefficients: Floats, *, num_obs: int) -> Floats:
     """Return series x_t = e_t + theta e_(t-1)."""
     noise = rng.standard_normal((num_obs + 1, len(coefficients)))
     return (noise[1:] + coefficients * noise[:-1]).T
@@ -88,13 +91,13 @@ def simulate_ma(rng: np.random.Generator, coefficients: Floats, *, num_obs: int)
 # the parameters'. Parameters and data may be NumPy or JAX arrays, traced ones too.
 
 
-def log_uniform(coefficients: ArrayLike) -> Array:
+def _log_uniform(coefficients: ArrayLike) -> Array:
     """Return the log density of the prior."""
     xp, values = library_of(coefficients)
     return xp.where(xp.abs(values) < 1, -float(np.log(2)), -xp.inf)
 
 
-def log_ar(coefficients: ArrayLike, data: ArrayLike) -> Array:
+def _log_ar(coefficients: ArrayLike, data: ArrayLike) -> Array:
     """Return the log likelihood of a stationary AR(1)."""
     xp, values = library_of(coefficients)
     _, series = library_of(data)
@@ -106,7 +109,7 @@ def log_ar(coefficients: ArrayLike, data: ArrayLike) -> Array:
     return xp.where(inside, 0.5 * (xp.log1p(-(phi**2)) - quadratic - series.shape[-1] * _LOG_2PI), -xp.inf)
 
 
-def log_ma(coefficients: ArrayLike, data: ArrayLike) -> Array:
+def _log_ma(coefficients: ArrayLike, data: ArrayLike) -> Array:
     """Return the log likelihood of an MA(1), by the innovations algorithm."""
     xp, values = library_of(coefficients)
     _, series = library_of(data)
@@ -126,7 +129,7 @@ def log_ma(coefficients: ArrayLike, data: ArrayLike) -> Array:
 
 
 def ar_ma_log_bf(data: ArrayLike) -> Floats:
-    """Return the log Bayes factor of AR(1) over MA(1), one entry a data set.
+    """Return the log Bayes factor of AR(1) over MA(1), for each data set.
 
     First model: x_t = phi x_(t-1) + e_t, started from its stationary distribution. Second: x_t = e_t + theta e_(t-1).
     Both have standard normal e_t, and a coefficient that is uniform on (-1, 1).
@@ -137,7 +140,7 @@ def ar_ma_log_bf(data: ArrayLike) -> Floats:
     array([-0.0706,  0.3941])
     """
     series = _checks.check_datasets("data", data)
-    return log_evidence(ar_log_likelihood, series) - log_evidence(ma_log_likelihood, series)
+    return _log_evidence(ar_log_likelihood, series) - _log_evidence(ma_log_likelihood, series)
 
 
 def ar_log_likelihood(coefficients: Floats, data: Floats) -> Floats:
@@ -177,8 +180,8 @@ def ma_log_likelihood(coefficients: Floats, data: Floats) -> Floats:
     return -0.5 * (quadratic + log_det + data.shape[1] * _LOG_2PI)
 
 
-def log_evidence(log_likelihood: LogLikelihood, data: Floats) -> Floats:
-    """Return the log of the likelihood's mean over a coefficient uniform on (-1, 1), one entry a data set."""
+def _log_evidence(log_likelihood: LogLikelihood, data: Floats) -> Floats:
+    """Return the log of the likelihood's mean over a coefficient uniform on (-1, 1), for each data set."""
     num_nodes = FEWEST_NODES
     evidence = _by_rule(log_likelihood, data, num_nodes)
     unsettled = np.arange(len(data))

@@ -27,7 +27,7 @@ from deepbf_studies.problems.study import Study
 Floats = NDArray[np.float64]
 
 NUM_GROUPS = 20
-# Observations a group: uniform, the same under both models, so that sizes alone say nothing.
+# Observations in each group: uniform, the same under both models, so that sizes alone say nothing.
 SMALLEST_GROUP, LARGEST_GROUP = 5, 15
 
 # Twice as many change no log Bayes factor by 1e-8: studies/tests/problems/test_random_effects.py measures it.
@@ -48,10 +48,10 @@ def random_effects_study(name: str, num_groups: int) -> Study:
     observations 1. The half-normal has its mode at no variation, so many data sets are hard to tell apart.
     """
     random_effects = Model(
-        "random effects", prior=random_effects_prior, simulator=partial(random_effects_groups, num_groups=num_groups)
+        "random effects", prior=_random_effects_prior, simulator=partial(_random_effects_groups, num_groups=num_groups)
     )
     fixed_effect = Model(
-        "fixed effect", prior=fixed_effect_prior, simulator=partial(fixed_effect_groups, num_groups=num_groups)
+        "fixed effect", prior=_fixed_effect_prior, simulator=partial(_fixed_effect_groups, num_groups=num_groups)
     )
     return Study(
         name=name,
@@ -63,17 +63,17 @@ def random_effects_study(name: str, num_groups: int) -> Study:
     )
 
 
-def random_effects_prior(rng: np.random.Generator, size: int) -> dict[str, Floats]:
+def _random_effects_prior(rng: np.random.Generator, size: int) -> dict[str, Floats]:
     """Return the common mean, N(0, 1), and the standard deviation of group means, half-normal(1)."""
     return {"mean": rng.standard_normal(size), "effect_scale": np.abs(rng.standard_normal(size))}
 
 
-def fixed_effect_prior(rng: np.random.Generator, size: int) -> Floats:
+def _fixed_effect_prior(rng: np.random.Generator, size: int) -> Floats:
     """Return the mean of all observations, N(0, 1)."""
     return rng.standard_normal(size)
 
 
-def random_effects_groups(rng: np.random.Generator, params: dict[str, Floats], *, num_groups: int) -> Any:
+def _random_effects_groups(rng: np.random.Generator, params: dict[str, Floats], *, num_groups: int) -> Any:
     """Return groups about means of their own, masked beyond each group's last observation."""
     effects = rng.standard_normal((len(params["mean"]), num_groups))
     effects *= params["effect_scale"][:, None]
@@ -81,7 +81,7 @@ def random_effects_groups(rng: np.random.Generator, params: dict[str, Floats], *
     return _groups_about(rng, effects)
 
 
-def fixed_effect_groups(rng: np.random.Generator, means: Floats, *, num_groups: int) -> Any:
+def _fixed_effect_groups(rng: np.random.Generator, means: Floats, *, num_groups: int) -> Any:
     """Return groups about one mean, masked beyond each group's last observation."""
     return _groups_about(rng, np.repeat(means[:, None], num_groups, axis=1))
 
@@ -117,7 +117,7 @@ def random_effects_log_bf(
     noise_scale: float = 1.0,
     num_nodes: int = NUM_NODES,
 ) -> Floats:
-    """Return the log Bayes factor of random effects over one fixed effect, one entry a data set.
+    """Return the log Bayes factor of random effects over one fixed effect, for each data set.
 
     `data` has shape (num_datasets, num_groups, num_obs). Observations that are masked or nan are absent, and so are
     groups without observations. The one-dimensional integral over tau, half-normal with scale `effect_scale`, is by
@@ -157,7 +157,7 @@ def _gauss_legendre(num_nodes: int) -> tuple[Floats, Floats]:
 
 
 def _region(groups: _Groups, scales: _Scales) -> tuple[Floats, Floats]:
-    """Return the interval of tau that holds the integral's mass, one a data set."""
+    """Return the interval of tau that holds the integral's mass, for each data set."""
     # The likelihood falls where tau exceeds the group means' distance from 0, and that of their mean times the root of
     # their number; from there the prior alone falls below exp(-40) within nine of its scales. Downwards evenly in
     # log tau, until tau^2 is far below the noise of any mean and the likelihood is flat.
@@ -171,7 +171,7 @@ def _region(groups: _Groups, scales: _Scales) -> tuple[Floats, Floats]:
 
 
 def _narrow(groups: _Groups, taus: Floats, scales: _Scales) -> tuple[Floats, Floats]:
-    """Return the interval between increasing taus outside of which the integrand is negligible, one a data set."""
+    """Return the interval between increasing taus outside of which the integrand is negligible."""
     log_integrand = _log_integrand(groups, taus, scales)
     there = log_integrand > log_integrand.max(axis=1, keepdims=True) + LOG_NEGLIGIBLE
     first = np.maximum(there.argmax(axis=1) - 1, 0)

@@ -39,7 +39,10 @@ NUM_PARAMS = 3
 
 
 def weapon_sum_study(name: str, num_obs: int) -> Study:
-    """Return the study of counts summed over `num_obs` people: twelve numbers, correct answers first, then wrong."""
+    """Return the study of counts summed over `num_obs` people: twelve numbers, correct answers first, then wrong.
+
+    Both trees integrate over a cube of three parameters, so the exact answer is by quadrature.
+    """
     num_trials = num_obs * NUM_TRIALS
     return Study(
         name=name,
@@ -47,19 +50,22 @@ def weapon_sum_study(name: str, num_obs: int) -> Study:
         num_obs=num_obs,
         models=sum_models(num_trials),
         structure="vector",
-        exact_log_bf=partial(sum_log_bf, num_trials=num_trials),
+        exact_log_bf=partial(_sum_log_bf, num_trials=num_trials),
     )
 
 
 def weapon_full_study(name: str, num_obs: int) -> Study:
-    """Return the study of `num_obs` people, each with six counts of correct answers."""
+    """Return the study of `num_obs` people, each with six counts of correct answers.
+
+    People share their parameters, so the exact answer is that of the sums over them.
+    """
     models = tuple(
         Model(
             words,
-            prior=uniform_prior,
+            prior=_uniform_prior,
             simulator=OfSize(partial(simulate_full, tree=tree, num_trials=NUM_TRIALS), num_obs),
-            log_prior=log_uniform_prior,
-            log_likelihood=partial(log_likelihood_full, tree=tree, num_trials=NUM_TRIALS),
+            log_prior=_log_uniform_prior,
+            log_likelihood=partial(_log_likelihood_full, tree=tree, num_trials=NUM_TRIALS),
             transform="unit",
         )
         for words, tree in TREES.items()
@@ -70,14 +76,14 @@ def weapon_full_study(name: str, num_obs: int) -> Study:
         num_obs=num_obs,
         models=models,
         structure="exchangeable",
-        exact_log_bf=partial(full_log_bf, num_people=num_obs),
+        exact_log_bf=partial(_full_log_bf, num_people=num_obs),
     )
 
 
-def sum_log_bf(data: ArrayLike, *, num_trials: int) -> Floats:
-    """Return the log Bayes factor of process dissociation over Stroop by integration, one entry a data set.
+def _sum_log_bf(data: ArrayLike, *, num_trials: int) -> Floats:
+    """Return the log Bayes factor of process dissociation over Stroop by integration, for each data set.
 
-    `data` has shape (num_datasets, 12): correct and then wrong counts of the six cells, `num_trials` trials a cell.
+    `data` has shape (num_datasets, 12): correct and then wrong counts of the six cells, `num_trials` trials per cell.
     Same as `deepbf.baselines.integration.integrate` on the study's models, several times faster.
     """
     counts = _check_counts(data, (2 * NUM_CELLS,), num_trials)
@@ -86,7 +92,7 @@ def sum_log_bf(data: ArrayLike, *, num_trials: int) -> Floats:
     if uneven.any():
         row, cell = np.argwhere(uneven)[0]
         raise ValueError(
-            f"data must have {num_trials} answers a cell, correct and wrong together; data set {row} has "
+            f"data must have {num_trials} answers per cell, correct and wrong together; data set {row} has "
             f"{correct[row, cell]:g} and {wrong[row, cell]:g} in the cell {CELLS[cell]!r}. "
             "Put the six correct counts first, then the six wrong ones."
         )
@@ -96,7 +102,7 @@ def sum_log_bf(data: ArrayLike, *, num_trials: int) -> Floats:
 
 def _tree_log_integrals(counts: Floats, tree: str) -> Floats:
     """Return the log evidence of each data set, binomial coefficients aside, on a located grid."""
-    draws = uniform_prior(np.random.default_rng(0), NUM_SEARCH_DRAWS)
+    draws = _uniform_prior(np.random.default_rng(0), NUM_SEARCH_DRAWS)
     search = prepare_search(draws, np.zeros(NUM_PARAMS), np.ones(NUM_PARAMS))
     return np.array(
         [
@@ -106,26 +112,26 @@ def _tree_log_integrals(counts: Floats, tree: str) -> Floats:
     )
 
 
-def full_log_bf(data: ArrayLike, *, num_people: int) -> Floats:
-    """Return the log Bayes factor of process dissociation over Stroop by integration, one entry a data set.
+def _full_log_bf(data: ArrayLike, *, num_people: int) -> Floats:
+    """Return the log Bayes factor of process dissociation over Stroop by integration, for each data set.
 
     `data` has shape (num_datasets, num_people, 6). People share their parameters, so the sums over people hold all the
     evidence: the binomial coefficients, in which "full" differs from "sum", are the same under both models.
     """
     counts = _check_counts(data, (num_people, NUM_CELLS), NUM_TRIALS)
     sums = sum_over_people(counts, num_trials=NUM_TRIALS)
-    return sum_log_bf(sums, num_trials=num_people * NUM_TRIALS)
+    return _sum_log_bf(sums, num_trials=num_people * NUM_TRIALS)
 
 
 def sum_models(num_trials: int) -> tuple[Model, ...]:
-    """Return both trees for counts summed over people, `num_trials` trials a cell in all."""
+    """Return both trees for counts summed over people, `num_trials` trials per cell in all."""
     return tuple(
         Model(
             words,
-            prior=uniform_prior,
+            prior=_uniform_prior,
             simulator=partial(simulate_sum, tree=tree, num_trials=num_trials),
-            log_prior=log_uniform_prior,
-            log_likelihood=partial(log_likelihood_sum, tree=tree),
+            log_prior=_log_uniform_prior,
+            log_likelihood=partial(_log_likelihood_sum, tree=tree),
             transform="unit",
         )
         for words, tree in TREES.items()
@@ -152,25 +158,25 @@ def _check_counts(data: ArrayLike, shape: tuple[int, ...], most: int) -> Floats:
 
 
 class LogProbs(NamedTuple):
-    """Log probabilities of a correct and of a wrong answer, one array a cell; the arrays broadcast."""
+    """Log probabilities of a correct and of a wrong answer, one array for each cell; the arrays broadcast."""
 
     correct: tuple[Array, ...]
     wrong: tuple[Array, ...]
 
 
-def uniform_prior(rng: np.random.Generator, size: int) -> Floats:
+def _uniform_prior(rng: np.random.Generator, size: int) -> Floats:
     """Return `size` draws of A, B and C, independent and uniform, shape (size, 3)."""
     return rng.random((size, NUM_PARAMS))
 
 
-def log_uniform_prior(params: Array) -> Array:
+def _log_uniform_prior(params: Array) -> Array:
     """Return 0 inside the open unit cube and -inf outside; `params` has shape (..., 3)."""
     xp, params = library_of(params)
     inside = ((params > 0) & (params < 1)).all(axis=-1)
     return xp.where(inside, 0.0, -xp.inf)
 
 
-def log_probs_pd(a: Array, b: Array, c: Array) -> LogProbs:
+def _log_probs_pd(a: Array, b: Array, c: Array) -> LogProbs:
     """Return the log probabilities of the process dissociation tree.
 
     Wrong answers are products, so their logarithms are sums that stay exact where the probability vanishes.
@@ -200,7 +206,7 @@ def log_probs_pd(a: Array, b: Array, c: Array) -> LogProbs:
     )
 
 
-def log_probs_stroop(a: Array, b: Array, c: Array) -> LogProbs:
+def _log_probs_stroop(a: Array, b: Array, c: Array) -> LogProbs:
     """Return the log probabilities of the Stroop tree."""
     xp, _ = library_of(a)
     not_a, not_b, not_c = 1 - a, 1 - b, 1 - c
@@ -228,11 +234,17 @@ def log_probs_stroop(a: Array, b: Array, c: Array) -> LogProbs:
     )
 
 
-LOG_PROBS = {"pd": log_probs_pd, "stroop": log_probs_stroop}
+LOG_PROBS = {"pd": _log_probs_pd, "stroop": _log_probs_stroop}
 
 
 def correct_probs(params: Floats, *, tree: str) -> Floats:
-    """Return the probability of a correct answer in each cell, shape (..., 6), from parameters of shape (..., 3)."""
+    """Return the probability of a correct answer in each cell, shape (..., 6), from parameters of shape (..., 3).
+
+    Examples
+    --------
+    >>> correct_probs(np.array([0.5, 0.25, 0.2]), tree="stroop").round(3)
+    array([0.7, 0.4, 0.2, 0.9, 0.4, 0.8])
+    """
     with np.errstate(divide="ignore"):
         log_correct = LOG_PROBS[tree](params[..., 0], params[..., 1], params[..., 2]).correct
     # Rounding may end just above 1, which binomial samplers refuse.
@@ -248,12 +260,12 @@ def simulate_sum(rng: np.random.Generator, params: Floats, *, tree: str, num_tri
 def simulate_full(
     rng: np.random.Generator, params: Floats, *, tree: str, num_obs: int, num_trials: int
 ) -> NDArray[np.int64]:
-    """Return correct counts of `num_obs` people over `num_trials` trials a cell, shape (size, num_obs, 6)."""
+    """Return correct counts of `num_obs` people over `num_trials` trials per cell, shape (size, num_obs, 6)."""
     probs = correct_probs(params, tree=tree)
     return rng.binomial(num_trials, probs[:, None, :], (len(params), num_obs, NUM_CELLS))
 
 
-def log_likelihood_sum(params: Array, data: Array, *, tree: str) -> Array:
+def _log_likelihood_sum(params: Array, data: Array, *, tree: str) -> Array:
     """Return the log probability of counts summed over people.
 
     `params` has shape (..., 3) and `data` (..., 12); their leading axes broadcast. Either may be a JAX array.
@@ -263,7 +275,7 @@ def log_likelihood_sum(params: Array, data: Array, *, tree: str) -> Array:
     return _log_counts(params, correct, wrong, tree=tree) + _log_binomials(correct, wrong).sum(axis=-1)
 
 
-def log_likelihood_full(params: Array, data: Array, *, tree: str, num_trials: int) -> Array:
+def _log_likelihood_full(params: Array, data: Array, *, tree: str, num_trials: int) -> Array:
     """Return the log probability of every person's counts.
 
     `params` has shape (..., 3) and `data` (..., num_people, 6); their leading axes broadcast. Either may be of JAX.
@@ -304,7 +316,13 @@ class TreeDensity:
 
 
 def sum_over_people(data: Array, *, num_trials: int) -> Array:
-    """Return the twelve counts of "sum", shape (..., 12), from one row a person, shape (..., num_people, 6)."""
+    """Return the twelve counts of "sum", shape (..., 12), from one row for each person, shape (..., num_people, 6).
+
+    Examples
+    --------
+    >>> sum_over_people([[36, 30, 20, 35, 30, 31], [30, 30, 30, 30, 30, 30]], num_trials=36)
+    array([66., 60., 50., 65., 60., 61.,  6., 12., 22.,  7., 12., 11.])
+    """
     xp, data = library_of(data)
     return xp.concatenate([data.sum(axis=-2), (num_trials - data).sum(axis=-2)], axis=-1)
 
