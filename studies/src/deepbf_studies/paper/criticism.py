@@ -157,20 +157,15 @@ def draw(results: Results) -> Drawing:
     parts += [_written_study(titles[study], panels) for study, panels in by_study.items()]
     figures = {"" if place == 0 else study: _figure_of(by_study[study]) for place, study in enumerate(by_study)}
     numbers = {
-        study: [_numbers_of(sampler, source, values) for sampler, source, values in _cases_of(panels)]
+        study: [
+            _numbers_of(sampler, source, values)
+            for by_sampler in panels.values()
+            for sampler, by_source in by_sampler.items()
+            for source, values in by_source.items()
+        ]
         for study, panels in by_study.items()
     }
     return Drawing("\n\n".join(parts), figures, numbers)
-
-
-def _cases_of(panels: Panels) -> list[tuple[str, str, ZValues]]:
-    """Return every sampler, data source and Z-values."""
-    return [
-        (sampler, source, values)
-        for by_sampler in panels.values()
-        for sampler, by_source in by_sampler.items()
-        for source, values in by_source.items()
-    ]
 
 
 def _numbers_of(sampler: str, source: str, values: ZValues) -> dict[str, Any]:
@@ -197,7 +192,8 @@ def _explanation(num_replicates: int) -> str:
 
 def _written_study(title: str, panels: Panels) -> str:
     """Return the table of one study, samplers side by side, and whether it agrees with the paper."""
-    samplers = _samplers_of(panels)
+    # All that any of the models has.
+    samplers = list(dict.fromkeys(sampler for by_sampler in panels.values() for sampler in by_sampler))
     widest = max(len(name) for by_sampler in panels.values() for name in [*panels, *next(iter(by_sampler.values()))])
     heads = f"{'data':<{widest}}  {'predictions':<{widest}}"
     lines = [title, "", f"  {'':<{2 * widest + 2}}" + "".join(f"   {IN_WORDS[name]:^26}" for name in samplers)]
@@ -210,11 +206,6 @@ def _written_study(title: str, panels: Panels) -> str:
     for name in samplers:
         lines.append(paragraph(f"{IN_WORDS[name][0].upper()}{IN_WORDS[name][1:]}:", finding(panels, name), indent=2))
     return "\n".join(lines)
-
-
-def _samplers_of(panels: Panels) -> list[str]:
-    """Return all samplers that any of the models has."""
-    return list(dict.fromkeys(sampler for by_sampler in panels.values() for sampler in by_sampler))
 
 
 def _cells_of(values: ZValues) -> str:

@@ -81,7 +81,10 @@ def _draw_samples(results: Results, *, methods: Sequence[str]) -> Drawing:
     rows = {}
     for study in STUDIES:
         by_name = {name: results[study, name] for name in (EXACT, *methods)}
-        rows[TITLES[study]] = _map_row(by_name, WIDE, points=_scattered(results[study, EXACT], study in COUNTS))
+        points = np.asarray(results[study, EXACT]["data"])
+        if study in COUNTS:
+            points = points + np.random.default_rng(JITTER_SEED).uniform(-JITTER, JITTER, points.shape)
+        rows[TITLES[study]] = _map_row(by_name, WIDE, points=points)
     shares = {study: _shares_of(results, study, methods) for study in STUDIES}
     text, numbers = _tables(results, methods)
     sentences = "\n".join(_sentences(study, shares[study], methods) for study in STUDIES)
@@ -110,14 +113,6 @@ def _typical_pairs(exact: xr.Dataset) -> NDArray[np.float64]:
     data, inside = np.asarray(exact["data"]), shown_in(exact, NARROW)
     half = len(data) // 2
     return np.stack([data[:half][inside[:half]][0], data[half:][inside[half:]][0]])
-
-
-def _scattered(exact: xr.Dataset, are_counts: bool) -> NDArray[np.float64]:
-    """Return the data sets as points, counts with slight noise."""
-    data = np.asarray(exact["data"])
-    if not are_counts:
-        return data
-    return data + np.random.default_rng(JITTER_SEED).uniform(-JITTER, JITTER, data.shape)
 
 
 def _tables(results: Results, methods: Sequence[str]) -> tuple[str, dict[str, Any]]:

@@ -90,7 +90,9 @@ def _draw_repeated(study: str) -> Callable[[Results], Drawing]:
             for ax in row[1:]:
                 ax.set_ylabel("")
         one_legend(figure, axes.flat, num_columns=8, names=list(answers))
-        return Drawing(_written_repeats(study, num_obs, exact, answers), {"": figure}, _repeat_numbers(exact, answers))
+        estimates = {method: _at_observed(repeated).tolist() for method, repeated in answers.items()}
+        numbers = {"exact_log_bf": exact, "estimates": estimates}
+        return Drawing(_written_repeats(study, num_obs, exact, answers), {"": figure}, numbers)
 
     return draw
 
@@ -112,14 +114,6 @@ def _written_repeats(study: str, num_obs: int, exact: float, answers: dict[str, 
     return "\n".join([*lines, "", f"Exact log Bayes factor of the data set: {exact:.3f}"])
 
 
-def _repeat_numbers(exact: float, answers: dict[str, list[Answers]]) -> dict[str, Any]:
-    """Return the repeated estimates for machines."""
-    return {
-        "exact_log_bf": exact,
-        "estimates": {method: _at_observed(repeated).tolist() for method, repeated in answers.items()},
-    }
-
-
 def _plan_fits(scale: str) -> Plan:
     """Return the repeated fits of every network at the largest sample size."""
     one = _largest(scale, STUDY)
@@ -139,12 +133,8 @@ def _disagreement(answers: list[Answers]) -> tuple[float, float]:
 
 def _within_models(one: Answers, other: Answers) -> float:
     """Return Spearman's rho between two fits under each model, averaged."""
-    correlations = [_rank_correlation(a, b) for a, b in zip(one.by_model, other.by_model, strict=True)]
-    return float(np.mean(correlations))
-
-
-def _rank_correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    return float(spearmanr(a, b).statistic)  # pyright: ignore[reportAttributeAccessIssue]
+    pairs = zip(one.by_model, other.by_model, strict=True)
+    return float(np.mean([np.asarray(spearmanr(a, b))[0] for a, b in pairs]))
 
 
 def _draw_fits(results: Results) -> Drawing:

@@ -224,8 +224,10 @@ def answers_of(ask: Ask, planes: Planes, data: Floats) -> xr.Dataset:
     `ask` maps pairs of observations, shape (many, 2), to log Bayes factors by part. All pairs are asked about at once,
     so that an estimator which starts anew each time does so once.
     """
-    axes = {name: _axis_values(*line) for name, line in planes.items()}
-    pairs = {name: _pairs_of(values) for name, values in axes.items()}
+    # Rounded, so that values are whole where they should be.
+    axes = {name: np.round(np.linspace(low, high, number), 10) for name, (low, high, number) in planes.items()}
+    # The first observation runs fastest.
+    pairs = {name: np.stack(np.meshgrid(values, values), axis=-1).reshape(-1, 2) for name, values in axes.items()}
     found = ask(np.concatenate([*pairs.values(), data]))
     parts = np.stack([np.asarray(log_bf, dtype=np.float64) for log_bf in found.values()])
     answers = xr.Dataset(coords={"part": list(found)})
@@ -238,17 +240,6 @@ def answers_of(ask: Ask, planes: Planes, data: Floats) -> xr.Dataset:
         start += len(pairs[name])
     answers["samples"] = (("part", "dataset"), parts[:, start:])
     return answers
-
-
-def _axis_values(low: float, high: float, number: int) -> Floats:
-    """Return evenly spaced values, both ends included; whole where they should be."""
-    return np.round(np.linspace(low, high, number), 10)
-
-
-def _pairs_of(values: Floats) -> Floats:
-    """Return all pairs of values, shape (many, 2): the first observation runs fastest."""
-    first, second = np.meshgrid(values, values)
-    return np.stack([first.ravel(), second.ravel()], axis=1)
 
 
 def _part_of(pairs: Floats, part: str) -> Floats:

@@ -231,7 +231,8 @@ def _scatter_grid(results: Results, study: str) -> Figure:
                 name: first_of_each(np.asarray(by_name[name]["samples"].sel(part=variant)), NUM_SCATTERED)
                 for name in (method, EXACT)
             }
-            _draw_scatter(axes, _scatter_results(pair, names))
+            scatter(_scatter_results(pair, names), ax=axes)
+            axes.tick_params(labelsize="small")
             axes.set(xlabel="", ylabel="")
         line[0].set_ylabel(f"{method}\n\nestimated")
     for words, top, bottom in zip(VARIANTS.values(), panels[0], panels[-1], strict=True):
@@ -297,11 +298,6 @@ def _tables(results: Results) -> tuple[str, dict[str, Any]]:
             blocks.append(f"{TITLES[study]}, n = 2, {words}: {first} over {second}\n{error_table(rows)}")
             numbers[study][variant] = {name: as_numbers(found) for name, (found, _) in rows.items()}
     return "\n\n".join([*blocks, ABOUT_THE_TABLE]), numbers
-
-
-def _draw_scatter(axes: Axes, results: xr.Dataset) -> None:
-    scatter(results, ax=axes)
-    axes.tick_params(labelsize="small")
 
 
 def _shared_handles(panels: Sequence[Axes]) -> list[Any]:

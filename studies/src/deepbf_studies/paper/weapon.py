@@ -159,7 +159,8 @@ def plan(scale: str, observed: Observed | None = None) -> dict[Any, Step]:
     """
     settings = SCALES[scale]
     observed = simulated_observed() if observed is None else observed
-    exact, methods = _exact_step(settings, observed), _method_steps(settings, observed)
+    known = {"sums": observed["sums"], "people": observed["people"]}
+    exact, methods = Step(exact_answers, _asked_about(settings, observed) | known), _method_steps(settings, observed)
     steps: dict[Any, Step] = {"observed": Step(observed_data, observed), (EXACT, 0): exact}
     for method, repeats in methods.items():
         steps |= {(method, k): step for k, step in enumerate(repeats)}
@@ -171,11 +172,6 @@ def plan(scale: str, observed: Observed | None = None) -> dict[Any, Step]:
     return steps
 
 
-def _exact_step(settings: Settings, observed: Observed) -> Step:
-    """Return the step of the exact answers."""
-    return Step(exact_answers, _asked_about(settings, observed) | _given(observed, "sums", "people"))
-
-
 def _method_steps(settings: Settings, observed: Observed) -> dict[str, tuple[Step, ...]]:
     """Return the steps of every method but the exact one, a step for each repetition."""
     seeds = [settings.seed + k for k in range(settings.num_repeats)]
@@ -185,20 +181,27 @@ def _method_steps(settings: Settings, observed: Observed) -> dict[str, tuple[Ste
     about = _asked_about(settings, observed)
     alone = about | {"num_datasets": 0}
 
+    simulated = {
+        "num_simulations": settings.abc_simulations,
+        "num_strata": settings.abc_strata,
+        "kept_per_stratum": settings.abc_kept_per_stratum,
+        "num_kept": settings.abc_kept,
+    }
+
     def abc(view: str, seed: int) -> Step:
         asked = about if seed == settings.seed else alone
-        return Step(abc_answers, asked | _seen(view, observed) | _abc_settings(settings) | {"seed": seed})
+        return Step(abc_answers, asked | _seen(view, observed) | simulated | {"seed": seed})
 
     def sampled(seed: int) -> Step:
-        drawn = {"num_draws": settings.importance_draws, "seed": seed}
-        return Step(importance_answers, (about if seed == settings.seed else alone) | _given(observed, "sums") | drawn)
+        drawn = {"sums": observed["sums"], "num_draws": settings.importance_draws, "seed": seed}
+        return Step(importance_answers, (about if seed == settings.seed else alone) | drawn)
 
     def network(view: str, method: str, num_steps: int, seed: int, **options: Any) -> Step:
         trained = {"method": method, "num_steps": num_steps, "loss": losses.DEFAULT, "seed": seed}
         return Step(network_answers, about | _seen(view, observed) | trained | options)
 
     def by_person(compute: Callable[..., xr.Dataset], num_steps: int, seed: int) -> Step:
-        return Step(compute, about | _given(observed, "people") | {"num_steps": num_steps, "seed": seed})
+        return Step(compute, about | {"people": observed["people"], "num_steps": num_steps, "seed": seed})
 
     full = [network(FULL, BNN, settings.paper_steps_full, seed) for seed in slow_seeds]
     person = [by_person(person_answers, settings.paper_steps_person, seed) for seed in slow_seeds]
@@ -237,22 +240,9 @@ def _asked_about(settings: Settings, observed: Observed) -> dict[str, Any]:
     }
 
 
-def _given(observed: Observed, *names: str) -> dict[str, Any]:
-    return {name: observed[name] for name in names}
-
-
 def _seen(view: str, observed: Observed) -> dict[str, Any]:
     """Return the observed data as settings; people are none of those that look at sums alone."""
     return {"view": view, "sums": observed["sums"], "people": observed["people"] if view == FULL else None}
-
-
-def _abc_settings(settings: Settings) -> dict[str, Any]:
-    return {
-        "num_simulations": settings.abc_simulations,
-        "num_strata": settings.abc_strata,
-        "kept_per_stratum": settings.abc_kept_per_stratum,
-        "num_kept": settings.abc_kept,
-    }
 
 
 @step_function("weapon.measured")

@@ -57,6 +57,7 @@ def draw_table(results: Results) -> Drawing:
     rows = [row_of(results, method) for method in (*METHODS, EXACT)]
     at_paper = [tails_at(results, method, math.log(PAPER_BF)) for method in (*METHODS, EXACT)]
     accuracy = [_accuracy(results, method) for method in METHODS if method not in INTRINSIC]
+    in_paper = {method: [f"{bf:.3g}", f"{p1:.3f}", f"{p2:.3f}"] for method, (bf, p1, p2) in PAPER_TABLE.items()}
     source = _source(results)
     text = "\n\n".join(
         [
@@ -71,7 +72,7 @@ def draw_table(results: Results) -> Drawing:
             "square over those with an exact Bayes factor between 1/1000 and 1000:",
             _written_accuracy(accuracy),
             "The paper's table, for the real data:",
-            _written_paper(),
+            "\n".join(_table(["BF", "p1", "p2"], in_paper)),
         ]
     )
     numbers = {
@@ -228,13 +229,10 @@ def _table(columns: list[str], rows: dict[str, list[str]]) -> list[str]:
 
 def _written_row(row: dict[str, Any]) -> list[str]:
     exact = "" if row["exact_bf"] is None else f"{row['exact_bf']:.3g}"
-    return [f"{row['bf']:.3g}", exact, _written_error(row), _written_tail(row["p1"]), _written_tail(row["p2"])]
-
-
-def _written_error(row: dict[str, Any]) -> str:
+    error = "" if row["log_bf_error"] is None else f"{row['log_bf_error']:.2g}"
     if row["log_bf_spread_of_repeats"] is not None:
-        return f"{row['log_bf_spread_of_repeats']:.2g} ({row['num_repeats']})"
-    return "" if row["log_bf_error"] is None else f"{row['log_bf_error']:.2g}"
+        error = f"{row['log_bf_spread_of_repeats']:.2g} ({row['num_repeats']})"
+    return [f"{row['bf']:.3g}", exact, error, _written_tail(row["p1"]), _written_tail(row["p2"])]
 
 
 def _written_tail(tail: dict[str, float]) -> str:
@@ -252,11 +250,6 @@ def _written_accuracy(rows: list[dict[str, Any]]) -> str:
         for row in rows
     }
     return "\n".join(_table(["Spearman, PD", "Spearman, Stroop", "error", "AUC"], cells))
-
-
-def _written_paper() -> str:
-    cells = {method: [f"{bf:.3g}", f"{p1:.3f}", f"{p2:.3f}"] for method, (bf, p1, p2) in PAPER_TABLE.items()}
-    return "\n".join(_table(["BF", "p1", "p2"], cells))
 
 
 def _source(results: Results) -> str:

@@ -128,7 +128,10 @@ def random_effects_log_bf(
     >>> random_effects_log_bf([[[1.0, np.nan], [0.0, 0.5]], [[9.0, 8.0], [-9.0, np.nan]]]).round(3)
     array([-0.314, 90.535])
     """
-    groups = _summarise(_check_nested(data))
+    values = _check_nested(data)
+    present = ~np.isnan(values)
+    sizes = present.sum(axis=2).astype(np.float64)
+    groups = _Groups(sizes, np.where(present, values, 0.0).sum(axis=2) / np.maximum(sizes, 1.0))
     scales = _Scales(
         _checks.check_positive("mean_scale", mean_scale),
         _checks.check_positive("effect_scale", effect_scale),
@@ -196,13 +199,6 @@ def _log_likelihood(groups: _Groups, taus: Floats, scales: _Scales) -> Floats:
     squares = (weights * (means - centre[:, :, None]) ** 2).sum(axis=2)
     shrink = 1 + scales.mean**2 * total
     return -0.5 * (np.log(1 + inflation).sum(axis=2) + np.log(shrink) + squares + total * centre**2 / shrink)
-
-
-def _summarise(values: Floats) -> _Groups:
-    present = ~np.isnan(values)
-    sizes = present.sum(axis=2).astype(np.float64)
-    totals = np.where(present, values, 0.0).sum(axis=2)
-    return _Groups(sizes, totals / np.maximum(sizes, 1.0))
 
 
 def _check_nested(data: ArrayLike) -> Floats:
