@@ -19,7 +19,7 @@ from typing import Any
 import deepbf
 from deepbf.criticism import PredictiveSource, ZValues, leave_one_out, z_values
 from deepbf_studies import problems
-from deepbf_studies.paper.criticism_cases import NUM_OBS, OUTLIERS, SAMPLERS, observed_data, posterior_of
+from deepbf_studies.paper.criticism import NUM_OBS, OUTLIERS, SAMPLERS, observed_data, posterior_of
 
 NUM_REPLICATES = 3000
 NUM_DATASETS, NUM_REPLICATES_EACH = 100, 300

@@ -13,8 +13,8 @@ import numpy as np
 
 import deepbf
 from deepbf_studies import problems
-from deepbf_studies.problems.epidemic_evidence import Round, log_evidence
 from deepbf_studies.problems.influenza import LATENT, NO_LATENT, VARYING
+from deepbf_studies.problems.influenza_evidence import Round, log_evidence
 
 RESULTS = Path(__file__).parent / "results" / "influenza.json"
 ROUNDS = (Round(300, 200), Round(500, 400), Round(1000, 600))

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
-from deepbf.criticism.beside_parameters import PARAMETERS, beside_its_parameters, to_real, with_parameters
 
 import deepbf
+from deepbf.criticism.beside_parameters import PARAMETERS, structure_beside, to_real, with_parameters
+from deepbf.layout import STRUCTURES
 from deepbf.models.transform import Unconstrained
 from tests.criticism.models import BOUNDED
 
@@ -25,8 +26,11 @@ def test_draws_on_the_bounds_stay_finite(transform: object) -> None:
 
 
 def test_parameters_stand_beside_the_data() -> None:
-    assert beside_its_parameters("series") == {"data": "series", PARAMETERS: "vector"}
-    assert beside_its_parameters({"z": "vector", "a": "nested"}) == {"a": "nested", PARAMETERS: "vector", "z": "vector"}
+    vector, series, nested = (STRUCTURES[name] for name in ("vector", "series", "nested"))
+    assert structure_beside(series) == {"data": series, PARAMETERS: vector}
+    assert structure_beside({"z": vector, "a": nested}) == {"a": nested, PARAMETERS: vector, "z": vector}
+    with pytest.raises(ValueError, match="may not name an array 'parameters'"):
+        structure_beside({PARAMETERS: vector})
 
 
 def test_columns_are_named_by_number() -> None:

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from deepbf_studies.paper import toy_answers, variant_maps
-from deepbf_studies.paper.cache import Cache
 from deepbf_studies.paper.running import results_of
+from deepbf_studies.paper.step import Cache
 from deepbf_studies.paper.target import Drawing, Target
 from deepbf_studies.paper.toy_answers import Settings
 from deepbf_studies.problems import load

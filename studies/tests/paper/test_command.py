@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from deepbf.cli.app import app
 from deepbf_studies import paper
-from deepbf_studies.paper import catalogue
+from deepbf_studies.paper import running
 from studies.tests.paper.test_running import sum_target
 
 RUNNER = CliRunner()
@@ -26,7 +26,7 @@ def test_without_a_name_it_lists_them() -> None:
 
 
 def test_prints_the_answer_and_says_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalogue, "_TARGETS", (sum_target(tmp_path / "log"),))
+    monkeypatch.setattr(running, "_TARGETS", (sum_target(tmp_path / "log"),))
     shown = RUNNER.invoke(app, ["reproduce", "all", "--out", str(tmp_path / "drawn")])
     assert shown.exit_code == 0, shown.output
     assert "sum: a sum" in shown.output

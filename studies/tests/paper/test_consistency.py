@@ -12,10 +12,10 @@ from deepbf.plots.results import EXACT
 from deepbf_studies import problems
 from deepbf_studies.paper import consistency_decisions as decisions
 from deepbf_studies.paper import consistency_simulations as simulations
-from deepbf_studies.paper.cache import Cache
-from deepbf_studies.paper.line_fit import fit_line
+from deepbf_studies.paper.consistency_simulations import fit_line
 from deepbf_studies.paper.methods import FNN, OURS
 from deepbf_studies.paper.running import results_of
+from deepbf_studies.paper.step import Cache
 from deepbf_studies.paper.target import Drawing, Target
 
 

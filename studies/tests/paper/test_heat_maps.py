@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from deepbf_studies.paper import heat_maps, toy_answers
-from deepbf_studies.paper.cache import Cache
-from deepbf_studies.paper.map_errors import errors_of, has_no_log, odds_in_single_precision
+from deepbf_studies.paper.heat_maps import errors_of, has_no_log, odds_in_single_precision
 from deepbf_studies.paper.methods import ABC, DEEPSET2, FNN, OURS
+from deepbf_studies.paper.step import Cache
 from deepbf_studies.paper.toy_answers import BOTH, NARROW, SCALES, STUDIES, WIDE, exact_step
 from studies.tests.paper.exact_estimators import OFFSET, TINY, drawn, replace_training
 

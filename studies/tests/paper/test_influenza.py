@@ -10,16 +10,14 @@ import xarray as xr
 
 from deepbf.answer import Answer, TailArea
 from deepbf.evaluation import measure
-from deepbf_studies.paper import Cache, Drawing
-from deepbf_studies.paper import influenza as target
-from deepbf_studies.paper import influenza_steps as steps
+from deepbf_studies.paper import Cache, Drawing, influenza, influenza_drawing
 from deepbf_studies.paper.running import results_of
 from deepbf_studies.paper.target import SCALES
 from deepbf_studies.problems.influenza import IN_BED, LATENT, NO_LATENT, VARYING, param_names
 
 OUTBREAK = np.array([IN_BED])
 TINY = replace(
-    target.SCALES["quick"],
+    influenza.SCALES["quick"],
     num_steps=20,
     num_datasets=100,
     num_posterior_steps=20,
@@ -33,7 +31,7 @@ TINY = replace(
 EVIDENCE = {NO_LATENT: -60.0, LATENT: -61.5, VARYING: -57.0}
 
 
-def fake_answer(log_bf: float, compared: tuple[str, str] = steps.COMPARED) -> xr.Dataset:
+def fake_answer(log_bf: float, compared: tuple[str, str] = influenza.COMPARED) -> xr.Dataset:
     """What `trained` returns, of an estimator whose log Bayes factors are normal: calibrated by construction."""
     rng = np.random.default_rng(1)
     under_each = (rng.normal(2.0, 2.0, 400), rng.normal(-2.0, 2.0, 400))
@@ -45,7 +43,7 @@ def fake_answer(log_bf: float, compared: tuple[str, str] = steps.COMPARED) -> xr
     results = measure(under_each, names=compared, num_replicates=20).results
     return results.assign(
         {
-            **steps.answer_variables(answer),
+            **influenza.answer_variables(answer),
             "members": ("member", [log_bf] * 4),
             "other_reading": ("other_part", [log_bf, 0.2]),
         }
@@ -55,7 +53,7 @@ def fake_answer(log_bf: float, compared: tuple[str, str] = steps.COMPARED) -> xr
 def fake_predictions(name: str) -> xr.Dataset:
     """What `criticised` returns, and but for the evidence `filtered`: courses that are all the observed one."""
     posterior = {param: np.linspace(0.5, 0.9, 50) for param in param_names(name)}
-    return steps.predictions(posterior, np.repeat(OUTBREAK, 50, axis=0), OUTBREAK[0])
+    return influenza.predictions(posterior, np.repeat(OUTBREAK, 50, axis=0), OUTBREAK[0])
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +66,7 @@ def drawn() -> Drawing:
         results[f"filtered {name}"] = fake_predictions(name).assign(
             log_evidence=log_evidence, error=0.3, num_effective=80.0
         )
-    return target.TARGETS[0].draw(results)
+    return influenza_drawing.TARGETS[0].draw(results)
 
 
 def test_the_answer_stands_beside_its_independent_check(drawn: Drawing) -> None:
@@ -96,8 +94,8 @@ def test_the_drawing_is_written(drawn: Drawing, tmp_path: Path) -> None:
 
 
 def test_every_scale_is_planned() -> None:
-    assert set(target.SCALES) == set(SCALES)
-    quick, standard = target.plan("quick"), target.plan("standard")
+    assert set(influenza.SCALES) == set(SCALES)
+    quick, standard = influenza.plan("quick"), influenza.plan("standard")
     assert set(quick) <= set(standard)
     assert {"finer", "varying", f"criticised {VARYING}"} <= set(standard)
     assert len({step.key for step in standard.values()}) == len(standard)
@@ -106,8 +104,8 @@ def test_every_scale_is_planned() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("is_thorough", [False, True])
 def test_everything_runs(is_thorough: bool, tmp_path: Path) -> None:
-    plan = target.plan_of(replace(TINY, is_thorough=is_thorough))
-    numbers = target.TARGETS[0].draw(results_of(plan, Cache(tmp_path))).numbers
+    plan = influenza.plan_of(replace(TINY, is_thorough=is_thorough))
+    numbers = influenza_drawing.TARGETS[0].draw(results_of(plan, Cache(tmp_path))).numbers
     assert set(numbers["other_choices"]) == ({"finer", "varying"} if is_thorough else set())
     assert ("other_reading" in numbers["particles"]) == is_thorough
     evidence = numbers["particles"]["evidence"]
@@ -121,7 +119,7 @@ def test_everything_runs(is_thorough: bool, tmp_path: Path) -> None:
 
 
 def test_statistics_of_the_outbreak() -> None:
-    found = {name: float(fn(OUTBREAK)[0]) for name, fn in steps.STATISTICS.items()}
+    found = {name: float(fn(OUTBREAK)[0]) for name, fn in influenza.STATISTICS.items()}
     assert found["peak height"] == 298
     assert found["day of the peak"] == 6
     assert found["days in bed, of all boys"] == 1559
@@ -131,9 +129,9 @@ def test_statistics_of_the_outbreak() -> None:
 
 
 def test_a_decline_that_is_not_over_counts_until_the_record_ends() -> None:
-    assert steps.days_of_decline(np.array([[0, 10, 9, 8], [10, 5, 0, 0]])).tolist() == [3, 2]
+    assert influenza.days_of_decline(np.array([[0, 10, 9, 8], [10, 5, 0, 0]])).tolist() == [3, 2]
 
 
 def test_a_smooth_course_has_no_roughness() -> None:
     smooth, rough = np.arange(14) ** 2, np.tile([0, 100], 7)
-    assert steps.roughness(np.array([smooth, rough])).tolist() == pytest.approx([0.0, 20.0])
+    assert influenza.roughness(np.array([smooth, rough])).tolist() == pytest.approx([0.0, 20.0])

@@ -8,8 +8,9 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from deepbf_studies import problems
-from deepbf_studies.paper import Cache, Drawing, Step, Target, catalogue, reproduce
+from deepbf_studies.paper import Cache, Drawing, Step, Target, reproduce, running
 from deepbf_studies.paper.running import plan_of, run
+from deepbf_studies.paper.step import step_function
 from studies.tests.paper.recorded import interrupted, number_step, total_step
 
 
@@ -26,7 +27,7 @@ def sum_target(log: Path, name: str = "sum", *values: float) -> Target:
 @pytest.fixture
 def use(monkeypatch: pytest.MonkeyPatch):
     """Let the catalogue hold these targets instead of its own."""
-    return lambda *targets: monkeypatch.setattr(catalogue, "_TARGETS", targets)
+    return lambda *targets: monkeypatch.setattr(running, "_TARGETS", targets)
 
 
 def test_computes_once_and_draws_from_the_cache(tmp_path: Path, use) -> None:
@@ -107,6 +108,7 @@ def test_a_failing_step_keeps_what_was_done_before_it(tmp_path: Path, use) -> No
     assert steps[1] in Cache(tmp_path / "cache")
 
 
+@step_function(f"{__name__}.failing")
 def failing() -> xr.Dataset:
     raise ValueError("no luck")
 
@@ -119,6 +121,7 @@ def test_a_fit_that_ctrl_c_cut_short_is_no_result(tmp_path: Path) -> None:
     assert step not in cache
 
 
+@step_function(f"{__name__}.cut_short")
 def cut_short() -> xr.Dataset:
     """Train until Ctrl-C comes, as a fit that keeps the best so far."""
     import os

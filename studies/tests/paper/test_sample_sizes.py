@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from deepbf_studies.paper import Cache, sample_sizes, scorecard, size_figures
-from deepbf_studies.paper.methods import ABC, BNN, BRIDGE, FNN, OURS, WARP
-from deepbf_studies.paper.questions import Answers, Questions, answered
+from deepbf_studies.paper import Cache, sample_sizes, size_figures
+from deepbf_studies.paper.methods import ABC, BNN, BRIDGE, FNN, OURS, WARP, Answers, Questions, answered
 from deepbf_studies.paper.running import run
 from deepbf_studies.paper.sample_sizes import SCALES, Comparison, Settings
 
@@ -125,22 +124,22 @@ def test_the_scorecard_compares_at_the_same_data_sets(measured: xr.Dataset) -> N
     exact = asked.load().exact_log_bf(asked.data())
     # The default nearer to the truth than the FNN, and the same as the BNN.
     answers = [answered(factor * exact, asked, seconds=1.0) for factor in (0.9, 0.5, 0.9)]
-    paired = scorecard.differences(
+    paired = size_figures.differences(
         answered(exact, asked, seconds=0.0), *answers, rivals=[FNN, BNN], num_datasets=20, num_replicates=50
     )
-    assert scorecard.verdict(paired, "clipped_mse", FNN) == "better"
-    assert scorecard.verdict(paired, "clipped_mse", BNN) == "tie"
-    assert scorecard.verdict(paired, "spearman", FNN) == "tie"
-    drawing = scorecard.draw({("data-3", 2): measured, (scorecard.PAIRED, "data-3", 2): paired})
+    assert size_figures.verdict(paired, "clipped_mse", FNN) == "better"
+    assert size_figures.verdict(paired, "clipped_mse", BNN) == "tie"
+    assert size_figures.verdict(paired, "spearman", FNN) == "tie"
+    drawing = size_figures.draw_scorecard({("data-3", 2): measured, (size_figures.PAIRED, "data-3", 2): paired})
     assert "14 comparisons: " in drawing.text
     assert drawing.numbers["verdicts"]["data-3"]["clipped_mse"] == {FNN: {"2": "better"}, BNN: {"2": "tie"}}
 
 
 def test_the_scorecard_plans_a_pair_wherever_it_measures() -> None:
-    plan = scorecard.plan("quick")
-    sizes = [label for label in plan if label[0] != scorecard.PAIRED]
+    plan = size_figures.plan_scorecard("quick")
+    sizes = [label for label in plan if label[0] != size_figures.PAIRED]
     assert len(plan) == 2 * len(sizes) > 0
-    assert all((scorecard.PAIRED, *label) in plan for label in sizes)
+    assert all((size_figures.PAIRED, *label) in plan for label in sizes)
 
 
 def test_settings_name_every_method_they_train() -> None:

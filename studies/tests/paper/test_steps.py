@@ -1,14 +1,48 @@
 """A step is its function, its settings and its inputs; its result is kept under exactly that."""
 
+import hashlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray as xr
 
+from deepbf_studies import paper
 from deepbf_studies.paper import Cache, Step
-from deepbf_studies.paper.step import in_order
+from deepbf_studies.paper.step import in_order, step_function
 from studies.tests.paper.recorded import number, number_step, total, total_step
+
+# The SHA-256 digests of all keys of a scale, each once, sorted, one to a line, and how many they are. Results that took
+# days are kept under these keys. A digest may change only together with what a figure computes: a target, a setting or
+# a `revision` that was meant to change. It must not change because functions or modules were moved or renamed.
+KEYS = {
+    "quick": (139, "8449e6c997c845ab47fa20ee437702b4538214aa09e165433f3c8d736ccb34f4"),
+    "standard": (722, "9b23b302e8ecc11134dad8ed169d21887a79a18a2da1503417a18ea8547bd8c6"),
+    "paper": (2556, "ddb09e4d4df7962803a68e4e0a66fd277e0f42ff0b3145cff6b92f2bb6f8ebf9"),
+}
+
+
+@pytest.mark.parametrize("scale", paper.SCALES)
+def test_results_kept_before_still_count(scale: str) -> None:
+    keys = {step.key for target in paper.targets() for step in in_order(target.plan(scale).values())}
+    digest = hashlib.sha256("\n".join(sorted(keys)).encode()).hexdigest()
+    assert (len(keys), digest) == KEYS[scale]
+
+
+def test_a_name_belongs_to_one_function() -> None:
+    def other() -> xr.Dataset:
+        return xr.Dataset()
+
+    name = Step(labelled, {}).function
+    # The same function, as a module that is loaded again defines it, may have its name again.
+    assert step_function(name)(labelled) is labelled
+    with pytest.raises(ValueError, match=r"must be its own; .*labelled has .* already. Choose another"):
+        step_function(name)(other)
+
+
+def test_a_function_without_a_name_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"no name to keep its results under. Decorate it with step_function"):
+        _ = Step(lambda: xr.Dataset(), {}).key
 
 
 def test_the_same_settings_are_the_same_step_in_any_order(tmp_path: Path) -> None:
@@ -68,6 +102,7 @@ def test_strings_and_large_arrays_survive_the_disk(tmp_path: Path) -> None:
     xr.testing.assert_equal(cache.read(step).drop_attrs(), labelled(seed=3))
 
 
+@step_function(f"{__name__}.labelled")
 def labelled(*, seed: int) -> xr.Dataset:
     values = np.random.default_rng(seed).normal(size=(2, 1000))
     return xr.Dataset({"values": (("model", "draw"), values)}, {"model": ["a, b", "\u03b2"]})

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from deepbf_studies.paper import variant_maps
-from deepbf_studies.paper.cache import Cache
 from deepbf_studies.paper.methods import FNN, OURS
+from deepbf_studies.paper.step import Cache
 from deepbf_studies.paper.toy_answers import NARROW, STUDIES, WIDE, exact_step
 from deepbf_studies.paper.variant_maps import VARIANTS, odds_of_variants, variants_of
 from studies.tests.paper.exact_estimators import OFFSET, TINY, drawn, replace_training

@@ -12,9 +12,9 @@ import pytest
 import xarray as xr
 
 from deepbf.evaluation.log_bf_arrays import EXACT
-from deepbf_studies.paper import weapon, weapon_answers, weapon_data, weapon_drawings
-from deepbf_studies.paper.cache import Cache
+from deepbf_studies.paper import weapon, weapon_data, weapon_drawings
 from deepbf_studies.paper.running import results_of
+from deepbf_studies.paper.step import Cache
 from deepbf_studies.problems import load
 
 NUM_PEOPLE = 3
@@ -62,8 +62,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[Any, xr.Dataset]:
     """Of simulated people, and of few of them, without the time that training takes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(weapon.SCALES, "tiny", TINY)
-        patch.setattr(weapon_answers, "train", lambda *settings, **options: Answering())
-        patch.setattr(weapon_answers, "fit_variants", lambda *settings, **options: Answering())
+        patch.setattr(weapon, "train", lambda *settings, **options: Answering())
+        patch.setattr(weapon, "fit_variants", lambda *settings, **options: Answering())
         return computed(weapon_data.simulated_observed(NUM_PEOPLE), tmp_path_factory.mktemp("cache"))
 
 
@@ -98,7 +98,7 @@ def test_importance_sampling_and_integration_agree(results: dict[Any, xr.Dataset
 
 
 def test_both_views_are_of_the_same_people(results: dict[Any, xr.Dataset]) -> None:
-    people = weapon_answers.reference("full", NUM_PEOPLE, TINY.num_datasets, TINY.reference_seed)
+    people = weapon.reference("full", NUM_PEOPLE, TINY.num_datasets, TINY.reference_seed)
     study = load("weapon-full", num_obs=NUM_PEOPLE)
     for data, exact in zip(people, results[(EXACT, 0)]["log_bf"].values, strict=True):
         np.testing.assert_allclose(study.exact_log_bf(data), exact, rtol=1e-9)
@@ -154,14 +154,14 @@ def test_twelve_counts_alone_leave_methods_that_need_people_without_an_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(weapon.SCALES, "tiny", dataclasses.replace(TINY, num_repeats=1))
-    monkeypatch.setattr(weapon_answers, "train", lambda *settings, **options: Answering())
-    monkeypatch.setattr(weapon_answers, "fit_variants", lambda *settings, **options: Answering())
+    monkeypatch.setattr(weapon, "train", lambda *settings, **options: Answering())
+    monkeypatch.setattr(weapon, "fit_variants", lambda *settings, **options: Answering())
     observed = {**weapon_data.simulated_observed(NUM_PEOPLE), "people": None, "source": "sums.csv"}
     results = computed(observed, tmp_path / "cache")
     drawing = weapon_drawings.draw_table(results)
     for method in weapon.NEED_PEOPLE:
         assert drawing.numbers["methods"][method]["bf"] is None
-        assert f"  {method:<24}needs one row a person" in drawing.text
+        assert f"  {method:<24}needs one row per person" in drawing.text
     assert drawing.numbers["methods"][weapon.OUR_SUM]["bf"] > 0
     assert "sums.csv" in drawing.text
     assert "SIMULATED" not in drawing.text

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import integrate, stats
 
 from deepbf_studies.problems import exponential_log_bf, negbin_poisson_log_bf, normal_mean_log_bf
-from tests.truth import joint_normal
+from studies.tests.problems import joint_normal
 
 PRIORS = {"(i)": ((2.0, 2.0), (4.0, 4.0)), "(ii)": ((1.0, 1.0), (1.0, 1.0)), "uneven": ((0.7, 3.5), (2.5, 0.4))}
 

@@ -12,9 +12,17 @@ from scipy.special import logit
 from deepbf.cli.evaluate import directed_exact
 from deepbf.cli.files import named_or_file
 from deepbf_studies import problems
-from deepbf_studies.problems import epidemic_evidence, influenza
-from deepbf_studies.problems.epidemic import NUM_BED_STAGES, Epidemic
-from deepbf_studies.problems.influenza import IN_BED, LATENT, NO_LATENT, NUM_BOYS, PRIORS, VARYING
+from deepbf_studies.problems import influenza, influenza_evidence
+from deepbf_studies.problems.influenza import (
+    IN_BED,
+    LATENT,
+    NO_LATENT,
+    NUM_BED_STAGES,
+    NUM_BOYS,
+    PRIORS,
+    VARYING,
+    Epidemic,
+)
 
 NAMES = (NO_LATENT, LATENT, VARYING)
 TYPICAL = {
@@ -199,7 +207,7 @@ def test_the_filter_gives_the_probability_of_what_is_simulated(name: str) -> Non
     drawn = simulate(name, 60_000, days=3, seed=7, **changed)
     for course in ([1, 1, 2], [0, 1, 1]):
         share = (drawn == course).all(axis=1).mean()
-        log_likelihood = epidemic_evidence.filtered_log_likelihood(
+        log_likelihood = influenza_evidence.filtered_log_likelihood(
             np.random.default_rng(8), influenza.epidemic_of(name), params_of(name, 40, **changed), np.array(course), 400
         )
         estimates = np.exp(log_likelihood)
@@ -209,7 +217,7 @@ def test_the_filter_gives_the_probability_of_what_is_simulated(name: str) -> Non
 
 
 def test_the_filter_gives_0_to_what_cannot_be() -> None:
-    found = epidemic_evidence.filtered_log_likelihood(
+    found = influenza_evidence.filtered_log_likelihood(
         np.random.default_rng(9), influenza.epidemic_of(NO_LATENT), params_of(NO_LATENT, 2), np.array([700, 1]), 50
     )
     assert (found == -np.inf).all()
@@ -222,25 +230,25 @@ def test_the_evidence_is_the_share_of_simulations_from_the_prior(name: str) -> N
     drawn = model.simulate(60_000, seed=10).data
     assert isinstance(drawn, np.ndarray)
     share = (drawn == course).all(axis=1).mean()
-    rounds = [epidemic_evidence.Round(200, 50), epidemic_evidence.Round(800, 100)]
-    found = epidemic_evidence.log_evidence(name, course, rounds, seed=11)
+    rounds = [influenza_evidence.Round(200, 50), influenza_evidence.Round(800, 100)]
+    found = influenza_evidence.log_evidence(name, course, rounds, seed=11)
     assert found.error < 0.1
     assert abs(found.log_evidence - np.log(share)) < 4 * np.hypot(found.error, 1 / np.sqrt(60_000 * share))
 
 
 def test_the_evidence_depends_on_its_seed_alone() -> None:
-    rounds = [epidemic_evidence.Round(30, 20)]
+    rounds = [influenza_evidence.Round(30, 20)]
     first, second = (
-        epidemic_evidence.log_evidence(NO_LATENT, np.array([1, 3]), rounds, seed=12).log_evidence for _ in range(2)
+        influenza_evidence.log_evidence(NO_LATENT, np.array([1, 3]), rounds, seed=12).log_evidence for _ in range(2)
     )
     assert first == second
     with pytest.raises(ValueError, match="rounds must hold at least one round"):
-        epidemic_evidence.log_evidence(NO_LATENT, np.array([1, 3]), [], seed=12)
+        influenza_evidence.log_evidence(NO_LATENT, np.array([1, 3]), [], seed=12)
 
 
 def test_weights_are_flattened_only_where_few_draws_carry_them() -> None:
     even = np.zeros(100)
-    np.testing.assert_allclose(epidemic_evidence.flattened(even), 0.01)
-    steep = epidemic_evidence.flattened(np.linspace(-200.0, 0.0, 100))
-    assert 1 / (steep**2).sum() >= epidemic_evidence.FEWEST_EFFECTIVE
+    np.testing.assert_allclose(influenza_evidence.flattened(even), 0.01)
+    steep = influenza_evidence.flattened(np.linspace(-200.0, 0.0, 100))
+    assert 1 / (steep**2).sum() >= influenza_evidence.FEWEST_EFFECTIVE
     assert steep.sum() == pytest.approx(1.0)

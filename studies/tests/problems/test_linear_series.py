@@ -7,9 +7,8 @@ from numpy.typing import NDArray
 from scipy import integrate, linalg
 
 from deepbf_studies import problems
-from deepbf_studies.problems import ar_ma_log_bf
-from deepbf_studies.problems.exact import linear_series
-from tests.truth import joint_normal
+from deepbf_studies.problems import ar_ma_log_bf, linear_series
+from studies.tests.problems import joint_normal
 
 COEFFICIENTS = np.array([-0.99, -0.3, 0.0, 0.7, 0.999])
 

@@ -13,11 +13,10 @@ from scipy import stats
 from scipy.special import betaln
 
 from deepbf_studies import problems
-from deepbf_studies.problems import toy_simulators
 
 NAMES = ("data-1-i", "data-1-ii", "data-2", "data-3")
 WEAPON_NAMES = ("weapon-sum", "weapon-full")
-# Tested in tests/truth/test_linear_series.py.
+# Tested in test_linear_series.py.
 SERIES_NAMES = ("ar-ma",)
 # A right simulator fails by chance once in a million; a wrong one has p-values far below.
 LEAST_P_VALUE = 1e-6
@@ -129,7 +128,8 @@ def test_poisson_pairs(name: str, shape: float, rate: float) -> None:
 
 @pytest.mark.parametrize("rate", [0.3, 2.0, 20.0])
 def test_poisson_by_either_route(rate: float) -> None:
-    data = toy_simulators.poisson(np.random.default_rng(5), np.full(NUM_DRAWS, rate), num_obs=3)
+    poisson = problems.load("data-1-i", num_obs=3).models[1]
+    data = poisson.simulator(np.random.default_rng(5), np.full(NUM_DRAWS, rate))
     totals = data.sum(axis=1)
     log_prob = stats.poisson.logpmf(np.arange(150), 3 * rate)
     # Few cells hold a small rate's totals; its pairs, with more, are tested above.
@@ -185,10 +185,11 @@ def test_inverse_bayes_factors_average_to_one_under_the_first_model(name: str, n
 
 
 def test_extreme_success_probabilities_give_extreme_counts_in_silence() -> None:
+    negative_binomial = problems.load("data-1-i", num_obs=1000).models[0]
     probs = np.array([1.0, 1 - 2**-53, 1e-9, 1e-300, 5e-324, 0.0])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        counts = toy_simulators.negative_binomial(np.random.default_rng(7), probs, num_obs=1000)
+        counts = negative_binomial.simulator(np.random.default_rng(7), probs)
     assert (counts[:2] == 0).all()
     # The mean of 1,000 draws with mean and standard deviation 1e9.
     assert counts[2].mean() == pytest.approx(1e9, abs=5e9 / np.sqrt(1000))
@@ -197,8 +198,9 @@ def test_extreme_success_probabilities_give_extreme_counts_in_silence() -> None:
 
 def test_many_data_sets_are_drawn_in_blocks_without_gaps() -> None:
     # More rows than one block, each with its own probability: every row must have its own mean, (1 - p) / p.
+    negative_binomial = problems.load("data-1-i", num_obs=100).models[0]
     probs = np.linspace(0.1, 0.9, 1000)
-    counts = toy_simulators.negative_binomial(np.random.default_rng(8), probs, num_obs=100)
+    counts = negative_binomial.simulator(np.random.default_rng(8), probs)
     z_values = (counts.mean(axis=1) - (1 - probs) / probs) / np.sqrt((1 - probs) / probs**2 / 100)
     assert np.abs(z_values).max() < 6
     assert z_values.std() == pytest.approx(1, abs=0.15)

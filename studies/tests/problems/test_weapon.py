@@ -12,7 +12,6 @@ from scipy import stats
 from deepbf.baselines.integration import integrate
 from deepbf_studies import problems
 from deepbf_studies.problems import weapon
-from deepbf_studies.problems import weapon_trees as trees
 
 NAMES = ("weapon-sum", "weapon-full")
 LEAST_P_VALUE = 1e-6
@@ -26,8 +25,8 @@ BY_HAND = {
 
 @pytest.mark.parametrize("tree", ["pd", "stroop"])
 def test_cell_probabilities_by_hand(tree: str) -> None:
-    np.testing.assert_allclose(trees.correct_probs(POINT, tree=tree), BY_HAND[tree], rtol=1e-14)
-    log_probs = trees.LOG_PROBS[tree](*POINT)
+    np.testing.assert_allclose(weapon.correct_probs(POINT, tree=tree), BY_HAND[tree], rtol=1e-14)
+    log_probs = weapon.LOG_PROBS[tree](*POINT)
     np.testing.assert_allclose(np.exp(log_probs.wrong), 1 - np.array(BY_HAND[tree]), rtol=1e-14)
 
 
@@ -52,7 +51,7 @@ def test_cell_probabilities_follow_the_printed_table(tree: str) -> None:
             C + (1 - C) * (1 - B),
         ],
     }[tree]
-    log_probs = trees.LOG_PROBS[tree](*params)
+    log_probs = weapon.LOG_PROBS[tree](*params)
     np.testing.assert_allclose(np.exp(log_probs.correct), table, rtol=1e-13)
     np.testing.assert_allclose(np.exp(log_probs.wrong), 1 - np.array(table), rtol=1e-9, atol=1e-13)
 
@@ -60,10 +59,10 @@ def test_cell_probabilities_follow_the_printed_table(tree: str) -> None:
 @pytest.mark.parametrize("corner", [[0, 0, 0], [1, 1, 1], [0, 1, 0], [1, 0, 0]])
 @pytest.mark.parametrize("tree", ["pd", "stroop"])
 def test_corners_of_the_cube_can_be_simulated(tree: str, corner: list[int]) -> None:
-    probs = trees.correct_probs(np.array(corner, dtype=float), tree=tree)
+    probs = weapon.correct_probs(np.array(corner, dtype=float), tree=tree)
     assert set(probs) <= {0.0, 1.0}
     params = np.array([corner], dtype=float)
-    data = trees.simulate_sum(np.random.default_rng(2), params, tree=tree, num_trials=5)
+    data = weapon.simulate_sum(np.random.default_rng(2), params, tree=tree, num_trials=5)
     np.testing.assert_array_equal(data[0, :6], 5 * probs)
 
 
@@ -71,8 +70,8 @@ def test_corners_of_the_cube_can_be_simulated(tree: str, corner: list[int]) -> N
 def test_simulators_follow_the_probabilities(tree: str) -> None:
     params = np.tile(POINT, (4000, 1))
     rng = np.random.default_rng(3)
-    sums = trees.simulate_sum(rng, params, tree=tree, num_trials=72)
-    full = trees.simulate_full(rng, params, tree=tree, num_obs=2, num_trials=36)
+    sums = weapon.simulate_sum(rng, params, tree=tree, num_trials=72)
+    full = weapon.simulate_full(rng, params, tree=tree, num_obs=2, num_trials=36)
     assert sums.shape == (4000, 12)
     assert full.shape == (4000, 2, 6)
     np.testing.assert_array_equal(sums[:, :6] + sums[:, 6:], 72)
@@ -92,10 +91,10 @@ def test_log_likelihoods_are_binomial() -> None:
         assert of_sum.log_likelihood is not None
         assert of_full.log_likelihood is not None
         params, data = of_full.simulate(5, seed=4)
-        probs = trees.correct_probs(np.asarray(params), tree=tree)
+        probs = weapon.correct_probs(np.asarray(params), tree=tree)
         by_person = stats.binom.logpmf(data, 36, probs[:, None]).sum(axis=(1, 2))
         np.testing.assert_allclose(of_full.log_likelihood(params, data), by_person, rtol=1e-11)
-        sums = trees.sum_over_people(data, num_trials=36)
+        sums = weapon.sum_over_people(data, num_trials=36)
         summed = stats.binom.logpmf(sums[:, :6], 72, probs).sum(axis=1)
         np.testing.assert_allclose(of_sum.log_likelihood(params, sums), summed, rtol=1e-11)
         # One data set for all parameters.
@@ -147,7 +146,7 @@ def test_the_toy_studies_keep_their_default() -> None:
 def test_sums_and_people_give_the_same_bayes_factor() -> None:
     full, sums = problems.load("weapon-full", num_obs=5), problems.load("weapon-sum", num_obs=5)
     data = np.concatenate([model.simulate(4, seed=7).data for model in full.models])
-    totals = trees.sum_over_people(data, num_trials=36)
+    totals = weapon.sum_over_people(data, num_trials=36)
     expected = sums.exact_log_bf(totals)
     np.testing.assert_array_equal(full.exact_log_bf(data), expected)
     # And through the likelihood of every person's counts, whose binomial coefficients cancel.
@@ -179,5 +178,5 @@ def test_bad_counts_are_refused() -> None:
         study.exact_log_bf(good - 19)
     bad = good.copy()
     bad[0, 1] = 20
-    with pytest.raises(ValueError, match=r"36 answers a cell.* data set 0 has 20 and 18 in the cell 'white gun'"):
+    with pytest.raises(ValueError, match=r"36 answers per cell.* data set 0 has 20 and 18 in the cell 'white gun'"):
         study.exact_log_bf(bad)

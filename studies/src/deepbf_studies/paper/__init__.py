@@ -3,31 +3,7 @@
 `Target`: a figure or table by name; `targets`: all of them; `reproduce`: compute what is missing, then draw.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from typing import TYPE_CHECKING
-
-from deepbf._lazy import lazy_names
-
-if TYPE_CHECKING:
-    from deepbf_studies.paper.cache import Cache
-    from deepbf_studies.paper.catalogue import find_target, names, targets
-    from deepbf_studies.paper.running import reproduce
-    from deepbf_studies.paper.step import Step
-    from deepbf_studies.paper.target import SCALES, Drawing, Target
-
-__all__ = ["SCALES", "Cache", "Drawing", "Step", "Target", "find_target", "names", "reproduce", "targets"]
-
-_HOMES = {
-    "SCALES": "target",
-    "Cache": "cache",
-    "Drawing": "target",
-    "Step": "step",
-    "Target": "target",
-    "names": "catalogue",
-    "reproduce": "running",
-    "find_target": "catalogue",
-    "targets": "catalogue",
-}
-
-__getattr__ = lazy_names(__name__, _HOMES)
+# Names are looked up when first used: a worker process that only simulates never loads the neural side.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -33,7 +33,7 @@ def reproduce(
     from deepbf_studies.paper.workers import pool_of
 
     if listed or not names:
-        typer.echo(written_list(paper.targets()))
+        typer.echo(_written_list(paper.targets()))
         return
     wanted = paper.names() if names == [ALL] else names
     try:
@@ -45,21 +45,21 @@ def reproduce(
                 observed=data,
                 executor=executor,
                 num_submitted=workers,
-                on_drawn=show,
+                on_drawn=_show,
             )
     except KeyboardInterrupt:
         typer.echo(f"\nStopped. What is done is kept in {out}: the same command goes on from there.", err=True)
         raise typer.Exit(130) from None
 
 
-def show(target: Target, drawing: Drawing, files: list[Path]) -> None:
+def _show(target: Target, drawing: Drawing, files: list[Path]) -> None:
     """Print one target as soon as it is drawn."""
     where = f" ({target.paper} of the paper)" if target.paper else ""
     typer.echo(f"\n{target.name}: {target.title}{where}\n\n{drawing.text.rstrip()}\n")
     typer.echo(f"Wrote {', '.join(path.name for path in files)} to {files[0].parent}")
 
 
-def written_list(targets: Sequence[Target]) -> str:
+def _written_list(targets: Sequence[Target]) -> str:
     """Return all targets, a line each."""
     widest = max((len(one.name) for one in targets), default=0)
     return "\n".join(f"{one.name:<{widest}}  {one.title}{f' ({one.paper})' if one.paper else ''}" for one in targets)

@@ -14,13 +14,11 @@ from deepbf.evaluation.log_bf_arrays import EXACT
 from deepbf.evaluation.tail_areas import binomial_interval
 from deepbf.plots.axes import show_num_obs
 from deepbf_studies import problems
-from deepbf_studies.paper import plots
-from deepbf_studies.paper.line_fit import LineFit, fit_line
+from deepbf_studies.paper.consistency_simulations import LineFit, fit_line
 from deepbf_studies.paper.methods import OURS, train
-from deepbf_studies.paper.plots import Decay
-from deepbf_studies.paper.prose import paragraph
-from deepbf_studies.paper.step import Step
-from deepbf_studies.paper.target import Drawing, Plan, Results, Target
+from deepbf_studies.paper.plots import Decay, decay
+from deepbf_studies.paper.step import Step, step_function
+from deepbf_studies.paper.target import Drawing, Plan, Results, Target, paragraph
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -66,7 +64,7 @@ EXPECTED = {
 
 @dataclass(frozen=True)
 class Settings:
-    """One training run a study, and at how many observations it is asked."""
+    """One training run for each study, and the numbers of observations at which it is asked."""
 
     studies: tuple[str, ...]
     log2_num_obs: tuple[int, ...]
@@ -81,6 +79,7 @@ SCALES = {
 }
 
 
+@step_function("consistency_decisions.decide")
 def decide(
     *, study: str, numbers: list[int], num_steps: int, num_datasets: int, seed: int, test_seed: int
 ) -> xr.Dataset:
@@ -114,7 +113,7 @@ def decide(
 
 
 def plan(scale: str) -> Plan:
-    """Return one training run a study."""
+    """Return one training run for each study."""
     chosen = SCALES[scale]
     return {
         study: Step(
@@ -187,7 +186,7 @@ class WrongShares:
         return Decay(self.num_obs, self.share, *self.interval, fitted, f"slope {line}")
 
 
-def shares_of(result: xr.Dataset) -> dict[str, dict[str, WrongShares]]:
+def _shares_of(result: xr.Dataset) -> dict[str, dict[str, WrongShares]]:
     """Return wrong shares by true model, then both together, and by estimator."""
     num_obs = result["num_obs"].values.astype(np.float64)
     num_datasets = int(result.attrs["num_datasets"])
@@ -204,20 +203,20 @@ def shares_of(result: xr.Dataset) -> dict[str, dict[str, WrongShares]]:
 
 def draw(results: Results) -> Drawing:
     """Return tables of right decisions and slopes of the wrong ones, and both as pictures."""
-    shares = {study: shares_of(result) for study, result in results.items()}
+    shares = {study: _shares_of(result) for study, result in results.items()}
     first = next(iter(results.values()))
-    parts = [explanation(int(first.attrs["num_steps"]), int(first.attrs["num_datasets"]), first["num_obs"].values)]
-    parts += [written_study(study, results[study], shares[study]) for study in results]
+    parts = [_explanation(int(first.attrs["num_steps"]), int(first.attrs["num_datasets"]), first["num_obs"].values)]
+    parts += [_written_study(study, results[study], shares[study]) for study in results]
     titles = {study: str(result.attrs["title"]).split(":")[0] for study, result in results.items()}
-    figures = {"": right_figure(shares, titles), "wrong": wrong_figure(shares, titles)}
+    figures = {"": _right_figure(shares, titles), "wrong": _wrong_figure(shares, titles)}
     numbers = {
-        study: {group: {name: numbers_of(one) for name, one in by_name.items()} for group, by_name in by_group.items()}
+        study: {group: {name: _numbers_of(one) for name, one in by_name.items()} for group, by_name in by_group.items()}
         for study, by_group in shares.items()
     }
     return Drawing("\n\n".join(parts), figures, numbers)
 
 
-def numbers_of(shares: WrongShares) -> dict[str, Any]:
+def _numbers_of(shares: WrongShares) -> dict[str, Any]:
     """Return counts and slopes as plain data."""
     line = shares.power_law
     return {
@@ -229,7 +228,7 @@ def numbers_of(shares: WrongShares) -> dict[str, Any]:
     }
 
 
-def explanation(num_steps: int, num_datasets: int, num_obs: Any) -> str:
+def _explanation(num_steps: int, num_datasets: int, num_obs: Any) -> str:
     """Return what is measured, and how."""
     asked = (
         f"One estimator a study for every n from {num_obs[0]} to {num_obs[-1]:,}, {num_steps:,} steps, against the",
@@ -246,7 +245,7 @@ def explanation(num_steps: int, num_datasets: int, num_obs: Any) -> str:
     return f"{paragraph(*asked)}\n{paragraph(*slopes)}"
 
 
-def written_study(study: str, result: xr.Dataset, shares: Mapping[str, Mapping[str, WrongShares]]) -> str:
+def _written_study(study: str, result: xr.Dataset, shares: Mapping[str, Mapping[str, WrongShares]]) -> str:
     """Return the tables of one study, and what is known of its slopes."""
     heads = {group: "both together" if group == BOTH else f"if {group} is true" for group in shares}
     width = max(33, *map(len, heads.values()))
@@ -257,7 +256,7 @@ def written_study(study: str, result: xr.Dataset, shares: Mapping[str, Mapping[s
     lines.append(f"  {'':>6}" + "".join(f"  {heads[group]:>{width}}" for group in alone))
     lines.append(f"  {'n':>6}" + f"  {f'{OURS} (95% interval){EXACT:>10}':>{width}}" * len(alone) + f"{'differ':>9}")
     for place, number in enumerate(result["num_obs"].values):
-        row = "".join(f"  {cells(shares[group], place):>{width}}" for group in alone)
+        row = "".join(f"  {_cells(shares[group], place):>{width}}" for group in alone)
         lines.append(f"  {number:>6}{row}{differing[place]:>9.2%}")
     lines += [
         "",
@@ -265,11 +264,11 @@ def written_study(study: str, result: xr.Dataset, shares: Mapping[str, Mapping[s
     ]
     for group, by_name in shares.items():
         slopes = "".join(f"{slope_in_words(by_name[name]):>15}" for name in (OURS, EXACT))
-        lines.append(f"  {heads[group]:<{width}}{slopes}   {misfits_in_words(by_name[EXACT])}")
+        lines.append(f"  {heads[group]:<{width}}{slopes}   {_misfits_in_words(by_name[EXACT])}")
     return "\n".join([*lines, "", EXPECTED[study]])
 
 
-def cells(by_name: Mapping[str, WrongShares], place: int) -> str:
+def _cells(by_name: Mapping[str, WrongShares], place: int) -> str:
     """Return the share of right decisions, its interval, and that of the exact Bayes factor."""
     ours, exact = by_name[OURS], by_name[EXACT]
     low, high = (1 - end[place] for end in reversed(ours.interval))
@@ -281,14 +280,14 @@ def slope_in_words(shares: WrongShares) -> str:
     return "too few" if shares.power_law is None else str(shares.power_law)
 
 
-def misfits_in_words(shares: WrongShares) -> str:
+def _misfits_in_words(shares: WrongShares) -> str:
     """Return how well a power law and an exponential describe the shares."""
     if shares.power_law is None or shares.exponential is None:
         return "too few"
     return f"{shares.power_law.misfit:.0f}, {shares.exponential.misfit:.0f} ({shares.fitted.sum()} points)"
 
 
-def right_figure(shares: Mapping[str, Mapping[str, Mapping[str, WrongShares]]], titles: Mapping[str, str]) -> Figure:
+def _right_figure(shares: Mapping[str, Mapping[str, Mapping[str, WrongShares]]], titles: Mapping[str, str]) -> Figure:
     """Return the shares of right decisions: studies down, true models and both together across."""
     from matplotlib.figure import Figure
 
@@ -297,7 +296,7 @@ def right_figure(shares: Mapping[str, Mapping[str, Mapping[str, WrongShares]]], 
     handles: list[Any] = []
     for (study, by_group), row in zip(shares.items(), panels, strict=True):
         for (group, by_name), axes in zip(by_group.items(), row, strict=True):
-            handles = [draw_right(axes, name, one) for name, one in by_name.items()]
+            handles = [_draw_right(axes, name, one) for name, one in by_name.items()]
             show_num_obs(axes, [int(n) for n in next(iter(by_name.values())).num_obs])
             axes.tick_params(labelsize="small")
             axes.set_title(
@@ -309,7 +308,7 @@ def right_figure(shares: Mapping[str, Mapping[str, Mapping[str, WrongShares]]], 
     return figure
 
 
-def draw_right(axes: Any, name: str, shares: WrongShares) -> Any:
+def _draw_right(axes: Any, name: str, shares: WrongShares) -> Any:
     """Draw one estimator's shares of right decisions, with intervals."""
     from deepbf.plots.num_obs_plot import draw_line, side_by_side
     from deepbf.plots.styles import estimator_styles
@@ -321,7 +320,7 @@ def draw_right(axes: Any, name: str, shares: WrongShares) -> Any:
     return draw_line(axes, x, 1 - shares.share, errors, name, estimator_styles(names)[name])[0]
 
 
-def wrong_figure(shares: Mapping[str, Mapping[str, Mapping[str, WrongShares]]], titles: Mapping[str, str]) -> Figure:
+def _wrong_figure(shares: Mapping[str, Mapping[str, Mapping[str, WrongShares]]], titles: Mapping[str, str]) -> Figure:
     """Return the shares of wrong decisions with their slopes: studies down, true models across."""
     from matplotlib.figure import Figure
 
@@ -331,7 +330,7 @@ def wrong_figure(shares: Mapping[str, Mapping[str, Mapping[str, WrongShares]]], 
         groups = [group for group in by_group if group != BOTH]
         for group, axes in zip(groups, row, strict=True):
             curves = {name: one.drawn() for name, one in by_group[group].items()}
-            plots.decay(curves, axes, x_label="number of observations, n", y_label="share of wrong decisions")
+            decay(curves, axes, x_label="number of observations, n", y_label="share of wrong decisions")
             axes.set_title(f"{titles[study]}: {group} is true", fontsize="medium")
     return figure
 

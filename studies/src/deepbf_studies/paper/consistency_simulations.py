@@ -6,23 +6,21 @@ simulations of each model (its Section 3). Here that rate is measured, for table
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from deepbf.evaluation.accuracy import DEFAULT_CLIP, posterior_divergence
 from deepbf_studies import problems
-from deepbf_studies.paper import plots
-from deepbf_studies.paper.line_fit import LineFit, fit_line
 from deepbf_studies.paper.methods import FNN, OURS, train
-from deepbf_studies.paper.plots import Decay
-from deepbf_studies.paper.prose import paragraph
-from deepbf_studies.paper.step import Step
-from deepbf_studies.paper.target import Drawing, Plan, Results, Target
+from deepbf_studies.paper.plots import Decay, decay
+from deepbf_studies.paper.step import Step, step_function
+from deepbf_studies.paper.target import Drawing, Plan, Results, Target, paragraph
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,10 +60,14 @@ SCALES = {
 }
 
 
+@step_function("consistency_simulations.estimate")
 def estimate(
     *, study: str, num_obs: int, method: str, num_simulations: int, num_datasets: int, seed: int, test_seed: int
 ) -> xr.Dataset:
-    """Return estimated and exact log BFs, first model over second, at fresh data sets of each model."""
+    """Return estimated and exact log BFs, first model over second, at fresh data sets of each model.
+
+    A step: one training run on a table of `num_simulations` simulated data sets, half from each model.
+    """
     loaded = problems.load(study, num_obs=num_obs)
     bf = train(loaded.models, str(loaded.structure), method, None, seed, num_simulations=num_simulations)
     data = [model.simulate(num_datasets, test_seed).data for model in loaded.models]
@@ -120,6 +122,62 @@ def plan(scale: str) -> Plan:
 
 
 @dataclass(frozen=True)
+class LineFit:
+    """A line, with the standard error of its slope.
+
+    Parameters
+    ----------
+    slope, intercept
+        Of the line.
+    error
+        Standard error of the slope; nan of two points, which say nothing about scatter.
+    misfit
+        Weighted sum of squared distances of the points from the line: of two lines through the same points, the one
+        with the smaller misfit describes them better.
+    """
+
+    slope: float
+    intercept: float
+    error: float
+    misfit: float
+
+    def at(self, x: ArrayLike) -> NDArray[np.float64]:
+        """Return the line's values."""
+        return self.intercept + self.slope * np.asarray(x, dtype=np.float64)
+
+    def __str__(self) -> str:
+        return f"{self.slope:.2f}" if math.isnan(self.error) else f"{self.slope:.2f} ± {self.error:.2f}"
+
+
+def fit_line(x: ArrayLike, y: ArrayLike, variances: ArrayLike | None = None) -> LineFit:
+    """Return the line through points (x, y) by least squares.
+
+    Parameters
+    ----------
+    x, y
+        At least two points, at two places or more.
+    variances
+        Of each y, where they are known: points then count by their precision, and the slope's error is at least what
+        these variances make of it, more where the points scatter about the line by more than that. Otherwise all
+        points count the same, and their scatter alone gives the error.
+    """
+    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if len(np.unique(x)) < 2:
+        raise ValueError(f"a line needs points at two places or more; received {len(x)} at x = {np.unique(x)}.")
+    weights = np.ones_like(x) if variances is None else 1 / np.asarray(variances, dtype=np.float64)
+    centre = np.average(x, weights=weights)
+    spread = np.sum(weights * (x - centre) ** 2)
+    slope = float(np.sum(weights * (x - centre) * y) / spread)
+    intercept = float(np.average(y, weights=weights) - slope * centre)
+    misfit = float(np.sum(weights * (y - intercept - slope * x) ** 2))
+    free = len(x) - 2
+    scatter = misfit / free if free else math.nan
+    if variances is not None:
+        scatter = max(1.0, scatter) if free else 1.0
+    return LineFit(slope, intercept, math.sqrt(scatter / spread), misfit)
+
+
+@dataclass(frozen=True)
 class Rate:
     """One measure of one method against the number of simulations, and the line through its logarithms."""
 
@@ -129,7 +187,7 @@ class Rate:
 
     @classmethod
     def of(cls, by_num_simulations: Mapping[int, Sequence[float]]) -> Rate:
-        """Return the rate of values by number of simulations, one a seed."""
+        """Return the rate of values by number of simulations, one for each seed."""
         numbers = np.array(sorted(by_num_simulations), dtype=np.float64)
         by_seed = np.array([by_num_simulations[int(number)] for number in numbers])
         return cls(numbers, by_seed, fit_line(np.repeat(np.log(numbers), by_seed.shape[1]), np.log(by_seed).ravel()))
@@ -147,7 +205,7 @@ class Rate:
         return Decay(self.num_simulations, self.values, low, high, fitted, f"slope {self.line}")
 
 
-def rates_of(results: Results) -> dict[str, dict[str, dict[str, Rate]]]:
+def _rates_of(results: Results) -> dict[str, dict[str, dict[str, Rate]]]:
     """Return the rates by study, measure and method."""
     found: dict[Any, dict[int, list[float]]] = {}
     for (study, method, num_simulations, _), result in results.items():
@@ -162,12 +220,12 @@ def rates_of(results: Results) -> dict[str, dict[str, dict[str, Rate]]]:
 
 def draw(results: Results) -> Drawing:
     """Return tables of errors against the number of simulations with their slopes, and both as pictures."""
-    rates = rates_of(results)
+    rates = _rates_of(results)
     titles = {key[0]: str(result.attrs["title"]) for key, result in results.items()}
     num_datasets = next(iter(results.values())).sizes["dataset"]
     num_seeds = len({seed for *_, seed in results})
-    parts = [explanation(num_datasets, num_seeds)]
-    parts += [written_study(titles[study], by_measure) for study, by_measure in rates.items()]
+    parts = [_explanation(num_datasets, num_seeds)]
+    parts += [_written_study(titles[study], by_measure) for study, by_measure in rates.items()]
     numbers = {
         study: {
             measure: {
@@ -183,10 +241,10 @@ def draw(results: Results) -> Drawing:
         }
         for study, by_measure in rates.items()
     }
-    return Drawing("\n\n".join(parts), {"": figure_of(rates, titles)}, numbers)
+    return Drawing("\n\n".join(parts), {"": _figure_of(rates, titles)}, numbers)
 
 
-def explanation(num_datasets: int, num_seeds: int) -> str:
+def _explanation(num_datasets: int, num_seeds: int) -> str:
     """Return what is measured, and how."""
     trained = (
         f"Estimators trained on a table of T simulated data sets, half from each model, n = {NUM_OBS}. The table is",
@@ -207,7 +265,7 @@ def explanation(num_datasets: int, num_seeds: int) -> str:
     return "\n".join(paragraph(*sentences) for sentences in (trained, measured, slopes))
 
 
-def written_study(title: str, by_measure: Mapping[str, Mapping[str, Rate]]) -> str:
+def _written_study(title: str, by_measure: Mapping[str, Mapping[str, Rate]]) -> str:
     """Return the tables of one study."""
     lines = [title]
     for measure, by_method in by_measure.items():
@@ -224,7 +282,7 @@ def written_study(title: str, by_measure: Mapping[str, Mapping[str, Rate]]) -> s
     return "\n".join(lines)
 
 
-def figure_of(rates: Mapping[str, Mapping[str, Mapping[str, Rate]]], titles: Mapping[str, str]) -> Figure:
+def _figure_of(rates: Mapping[str, Mapping[str, Mapping[str, Rate]]], titles: Mapping[str, str]) -> Figure:
     """Return panels: studies down, measures across."""
     from matplotlib.figure import Figure
 
@@ -234,7 +292,7 @@ def figure_of(rates: Mapping[str, Mapping[str, Mapping[str, Rate]]], titles: Map
         for measure, axes in zip(DRAWN, row, strict=True):
             curves = {method: rate.drawn() for method, rate in by_measure[measure].items()}
             label = MEASURES[measure].replace(", ", ",\n", 1)
-            plots.decay(curves, axes, x_label="simulated data sets, T", y_label=label)
+            decay(curves, axes, x_label="simulated data sets, T", y_label=label)
             axes.set_title(titles[study].split(":")[0])
     return figure
 

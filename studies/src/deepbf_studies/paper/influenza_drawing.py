@@ -17,9 +17,8 @@ from deepbf.criticism import StatisticCheck
 from deepbf.evaluation import Evaluation
 from deepbf.plots.axes import Handle, legend_beside
 from deepbf.plots.styles import BLACK, GUIDE, SKY
-from deepbf_studies.paper.influenza_steps import COMPARED
-from deepbf_studies.paper.prose import paragraph
-from deepbf_studies.paper.target import Drawing, Results
+from deepbf_studies.paper.influenza import COMPARED, plan
+from deepbf_studies.paper.target import Drawing, Results, Target, paragraph
 from deepbf_studies.problems.influenza import IN_BED, VARYING
 
 FIRST, SECOND = COMPARED
@@ -44,44 +43,44 @@ PARAMS_IN_WORDS = {
 
 def draw(results: Results) -> Drawing:
     """Return the figures, the tables and the verdict."""
-    numbers = numbers_of(results)
+    numbers = _numbers_of(results)
     text = "\n\n".join(
         [
-            answer_text(numbers),
-            evaluation_text(numbers),
-            parameters_text(numbers),
-            criticism_text(numbers),
-            sensitivity_text(numbers),
-            verdict_text(numbers),
+            _answer_text(numbers),
+            _evaluation_text(numbers),
+            _parameters_text(numbers),
+            _criticism_text(numbers),
+            _sensitivity_text(numbers),
+            _verdict_text(numbers),
         ]
     )
-    figures = {"": overview(results, numbers), "checks": checks_figure(results)}
+    figures = {"": _overview(results, numbers), "checks": _checks_figure(results)}
     return Drawing(text, figures, numbers)
 
 
 # Numbers
 
 
-def numbers_of(results: Results) -> dict[str, Any]:
+def _numbers_of(results: Results) -> dict[str, Any]:
     """Return everything that is said, as plain data."""
     repeats = [results[label] for label in results if str(label).startswith("trained")]
     criticised = [name for name in ALL if f"criticised {name}" in results]
     log_bfs = [float(one["answer"][0]) for one in repeats]
     return {
         "direction": f"{FIRST} over {SECOND}, natural log",
-        "trained": [answer_numbers(one) for one in repeats],
+        "trained": [_answer_numbers(one) for one in repeats],
         "mean_log_bf": float(np.mean(log_bfs)),
         "spread_over_seeds": float(np.std(log_bfs, ddof=1)) if len(log_bfs) > 1 else None,
         "abc": {name: float(results["abc"][name]) for name in ("log_bf", "error")},
-        "particles": particle_numbers(results),
-        "posterior": {name: posterior_numbers(results, name) for name in criticised},
-        "criticism": {name: check_numbers(results[f"criticised {name}"], name) for name in criticised},
-        "criticism_by_particles": {name: check_numbers(results[f"filtered {name}"], name) for name in ALL},
-        "other_choices": {label: answer_numbers(results[label]) for label in OTHER_CHOICES if label in results},
+        "particles": _particle_numbers(results),
+        "posterior": {name: _posterior_numbers(results, name) for name in criticised},
+        "criticism": {name: _check_numbers(results[f"criticised {name}"], name) for name in criticised},
+        "criticism_by_particles": {name: _check_numbers(results[f"filtered {name}"], name) for name in ALL},
+        "other_choices": {label: _answer_numbers(results[label]) for label in OTHER_CHOICES if label in results},
     }
 
 
-def answer_numbers(one: xr.Dataset) -> dict[str, Any]:
+def _answer_numbers(one: xr.Dataset) -> dict[str, Any]:
     """Return one estimator's answer and evaluation."""
     evaluation = Evaluation(one)
     log_bf, error, low, high = (float(value) for value in one["answer"])
@@ -109,26 +108,26 @@ def answer_numbers(one: xr.Dataset) -> dict[str, Any]:
     }
 
 
-def particle_numbers(results: Results) -> dict[str, Any]:
+def _particle_numbers(results: Results) -> dict[str, Any]:
     """Return log evidences by particles, and the log Bayes factors that they give."""
-    evidence = {name: evidence_numbers(results[f"filtered {name}"]) for name in ALL}
+    evidence = {name: _evidence_numbers(results[f"filtered {name}"]) for name in ALL}
     found = {
         "evidence": evidence,
-        "log_bf": over(evidence[FIRST], evidence[SECOND]),
-        "constant_over_varying": over(evidence[FIRST], evidence[VARYING]),
+        "log_bf": _over(evidence[FIRST], evidence[SECOND]),
+        "constant_over_varying": _over(evidence[FIRST], evidence[VARYING]),
     }
     if f"reread {FIRST}" in results:
-        first, second = (evidence_numbers(results[f"reread {name}"]) for name in COMPARED)
-        found["other_reading"] = over(first, second)
+        first, second = (_evidence_numbers(results[f"reread {name}"]) for name in COMPARED)
+        found["other_reading"] = _over(first, second)
     return found
 
 
-def evidence_numbers(one: xr.Dataset) -> dict[str, float]:
+def _evidence_numbers(one: xr.Dataset) -> dict[str, float]:
     """Return a log evidence with its error."""
     return {part: float(one[part]) for part in ("log_evidence", "error", "num_effective")}
 
 
-def over(first: dict[str, float], second: dict[str, float]) -> dict[str, float]:
+def _over(first: dict[str, float], second: dict[str, float]) -> dict[str, float]:
     """Return the log Bayes factor of two evidences, with its error."""
     return {
         "log_bf": first["log_evidence"] - second["log_evidence"],
@@ -136,7 +135,7 @@ def over(first: dict[str, float], second: dict[str, float]) -> dict[str, float]:
     }
 
 
-def posterior_numbers(results: Results, name: str) -> dict[str, Any]:
+def _posterior_numbers(results: Results, name: str) -> dict[str, Any]:
     """Return 2.5%, 50% and 97.5% of each parameter, by the trained sampler and by particles."""
     ways = {"sampler": results[f"criticised {name}"], "particles": results[f"filtered {name}"]}
     return {
@@ -148,12 +147,12 @@ def posterior_numbers(results: Results, name: str) -> dict[str, Any]:
     }
 
 
-def check_numbers(one: xr.Dataset, name: str) -> list[dict[str, Any]]:
+def _check_numbers(one: xr.Dataset, name: str) -> list[dict[str, Any]]:
     """Return where each statistic of the outbreak stands among a model's predictions."""
-    return [check.to_dict() for check in statistic_checks(one, name)]
+    return [check.to_dict() for check in _statistic_checks(one, name)]
 
 
-def statistic_checks(one: xr.Dataset, name: str) -> list[StatisticCheck]:
+def _statistic_checks(one: xr.Dataset, name: str) -> list[StatisticCheck]:
     """Return each statistic at the outbreak and at a model's predictions."""
     return [
         StatisticCheck(
@@ -182,19 +181,19 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-def written(value: float, error: float) -> str:
+def _written(value: float, error: float) -> str:
     """Return a log Bayes factor with its error."""
     return f"{value:.2f} +- {error:.2f}"
 
 
-def answer_text(numbers: dict[str, Any]) -> str:
+def _answer_text(numbers: dict[str, Any]) -> str:
     """Return the log Bayes factor at the outbreak, by every way there is."""
     rows = [("log Bayes factor at the outbreak", f"{FIRST} over {SECOND}")]
     for seed, one in enumerate(numbers["trained"], start=1):
-        rows.append((f"  deepbf, seed {seed}", written(one["log_bf"], one["error"])))
+        rows.append((f"  deepbf, seed {seed}", _written(one["log_bf"], one["error"])))
     rows.append(("  deepbf, mean of all seeds", f"{numbers['mean_log_bf']:.2f}"))
-    rows.append(("  ABC on square roots", written(**for_writing(numbers["abc"]))))
-    rows.append(("  particles, exact but for their error", written(**for_writing(numbers["particles"]["log_bf"]))))
+    rows.append(("  ABC on square roots", _written(**_for_writing(numbers["abc"]))))
+    rows.append(("  particles, exact but for their error", _written(**_for_writing(numbers["particles"]["log_bf"]))))
     fewest = min(one["num_effective"] for one in numbers["particles"]["evidence"].values())
     first = numbers["trained"][0]
     probs = ", ".join(f"{name} {prob:.2f}" for name, prob in zip(COMPARED, first["posterior_probs"], strict=True))
@@ -212,12 +211,12 @@ def answer_text(numbers: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def for_writing(found: dict[str, float]) -> dict[str, float]:
-    """Return value and error by the names that `written` has."""
+def _for_writing(found: dict[str, float]) -> dict[str, float]:
+    """Return value and error by the names that `_written` has."""
     return {"value": found["log_bf"], "error": found["error"]}
 
 
-def evaluation_text(numbers: dict[str, Any]) -> str:
+def _evaluation_text(numbers: dict[str, Any]) -> str:
     """Return how the estimators fare on fresh simulations."""
     rows = [("On fresh simulations", "area under ROC", "loss", "calibration error", "prior recovered (0.5)")]
     for seed, one in enumerate(numbers["trained"], start=1):
@@ -239,7 +238,7 @@ def evaluation_text(numbers: dict[str, Any]) -> str:
     return "\n".join([table(rows), *(failing or ["  No check of what any right Bayes factor satisfies fails."])])
 
 
-def parameters_text(numbers: dict[str, Any]) -> str:
+def _parameters_text(numbers: dict[str, Any]) -> str:
     """Return what each model says about the outbreak, by two samplers."""
     rows: list[Sequence[str]] = [("Parameters: median (95%)", "trained sampler", "particles")]
     for name, params in numbers["posterior"].items():
@@ -252,7 +251,7 @@ def parameters_text(numbers: dict[str, Any]) -> str:
     return table(rows)
 
 
-def criticism_text(numbers: dict[str, Any]) -> str:
+def _criticism_text(numbers: dict[str, Any]) -> str:
     """Return the predictive checks as tables, by the trained samplers and by particles."""
     tables = []
     for key, way in (("criticism", "trained samplers"), ("criticism_by_particles", "particles")):
@@ -264,25 +263,25 @@ def criticism_text(numbers: dict[str, Any]) -> str:
     return "\n\n".join(tables)
 
 
-def sensitivity_text(numbers: dict[str, Any]) -> str:
+def _sensitivity_text(numbers: dict[str, Any]) -> str:
     """Return what other choices do to the answer."""
     rows = [("Other choices", "log Bayes factor")]
     for label, one in numbers["other_choices"].items():
-        rows.append((f"  {OTHER_CHOICES[label]}", written(one["log_bf"], one["error"])))
+        rows.append((f"  {OTHER_CHOICES[label]}", _written(one["log_bf"], one["error"])))
     particles = numbers["particles"]
     rows.append(
-        (f"  {OTHER_CHOICES['varying']}, by particles", written(**for_writing(particles["constant_over_varying"])))
+        (f"  {OTHER_CHOICES['varying']}, by particles", _written(**_for_writing(particles["constant_over_varying"])))
     )
     reread = numbers["trained"][0]["other_reading"]
-    rows.append(("  another reading of the graph, deepbf, seed 1", written(**for_writing(reread))))
+    rows.append(("  another reading of the graph, deepbf, seed 1", _written(**_for_writing(reread))))
     if "other_reading" in particles:
         rows.append(
-            ("  another reading of the graph, by particles", written(**for_writing(particles["other_reading"])))
+            ("  another reading of the graph, by particles", _written(**_for_writing(particles["other_reading"])))
         )
     return table(rows)
 
 
-def verdict_text(numbers: dict[str, Any]) -> str:
+def _verdict_text(numbers: dict[str, Any]) -> str:
     """Return what it comes to, in sentences."""
     mean, exact = numbers["mean_log_bf"], numbers["particles"]["log_bf"]
     favoured, other = (FIRST, SECOND) if mean > 0 else (SECOND, FIRST)
@@ -296,14 +295,14 @@ def verdict_text(numbers: dict[str, Any]) -> str:
         f"The models mean different things: one boy infects {infected[FIRST]:.1f} others with {FIRST}, "
         f"{infected[SECOND]:.1f} with {SECOND}.",
         f"Data as strange are rare under {written_list(strange)}." if strange else "The data are typical of both.",
-        *(against(name, found) for name, found in numbers["criticism_by_particles"].items()),
+        *(_against(name, found) for name, found in numbers["criticism_by_particles"].items()),
         "A Bayes factor between two models does not say that either is good: without a latent stage, particles prefer "
         f"contact that {better} to contact that {worse} by {np.exp(abs(varying)):.0f} to 1.",
     ]
     return "\n".join(map(paragraph, said))
 
 
-def against(name: str, checks: Sequence[dict[str, Any]]) -> str:
+def _against(name: str, checks: Sequence[dict[str, Any]]) -> str:
     """Return which statistics of the data a model does not predict."""
     found = [f"{one['name']} ({one['verdict']})" for one in checks if one["verdict"] != "as predicted"]
     return f"Against {name}: {', '.join(found)}." if found else f"No statistic here speaks against {name}."
@@ -312,12 +311,12 @@ def against(name: str, checks: Sequence[dict[str, Any]]) -> str:
 # Figures
 
 
-def overview(results: Results, numbers: dict[str, Any]) -> Figure:
+def _overview(results: Results, numbers: dict[str, Any]) -> Figure:
     """Return the outbreak among predictions of each model, the answer, and its reliability."""
     figure = Figure(figsize=(14.5, 9.5), layout="constrained")
     axes = figure.subplots(2, 2)
     for ax, name in zip(axes[0], COMPARED, strict=True):
-        draw_bands(ax, results[f"criticised {name}"], results[f"filtered {name}"], name)
+        _draw_bands(ax, results[f"criticised {name}"], results[f"filtered {name}"], name)
     first = results["trained 1"]
     exact = numbers["particles"]["log_bf"]["log_bf"]
     repeats = [one["log_bf"] for one in numbers["trained"]]
@@ -328,7 +327,7 @@ def overview(results: Results, numbers: dict[str, Any]) -> Figure:
     return figure
 
 
-def draw_bands(ax: Axes, one: xr.Dataset, by_particles: xr.Dataset, name: str) -> None:
+def _draw_bands(ax: Axes, one: xr.Dataset, by_particles: xr.Dataset, name: str) -> None:
     """Draw the courses that a model predicts, having seen the outbreak, by two samplers, and the outbreak itself."""
     days = np.arange(1, len(IN_BED) + 1)
     handles: list[Handle] = []
@@ -346,9 +345,9 @@ def draw_bands(ax: Axes, one: xr.Dataset, by_particles: xr.Dataset, name: str) -
     legend_beside(ax, [seen, *handles, lines[0]])
 
 
-def checks_figure(results: Results) -> Figure:
+def _checks_figure(results: Results) -> Figure:
     """Return every statistic at the outbreak among the predictions of each of the compared models."""
-    columns = [statistic_checks(results[f"criticised {name}"], name) for name in COMPARED]
+    columns = [_statistic_checks(results[f"criticised {name}"], name) for name in COMPARED]
     figure = Figure(figsize=(14.0, 2.6 * len(columns[0])), layout="constrained")
     axes = figure.subplots(len(columns[0]), len(columns), squeeze=False)
     for column, checks in enumerate(columns):
@@ -356,3 +355,14 @@ def checks_figure(results: Results) -> Figure:
             plots.predictive_check(check, ax=axes[row, column])
         axes[0, column].set_title(COMPARED[column])
     return figure
+
+
+TARGETS = (
+    Target(
+        name="influenza",
+        title="Influenza in a boarding school, 1978: a latent stage or none, with criticism and an independent check",
+        paper="",
+        plan=plan,
+        draw=draw,
+    ),
+)

@@ -11,10 +11,8 @@ import xarray as xr
 
 from deepbf.evaluation.log_bf_arrays import EXACT
 from deepbf.evaluation.table import aligned_table, write_number
-from deepbf_studies.paper.answering import by_training, exactly
-from deepbf_studies.paper.methods import DEEPSET2, OURS
+from deepbf_studies.paper.methods import DEEPSET2, OURS, Questions, by_training, exactly
 from deepbf_studies.paper.panels import grid, head, one_legend, only_outer_labels
-from deepbf_studies.paper.questions import Questions
 from deepbf_studies.paper.sample_sizes import PAPER_STEPS, STUDIES, TITLES, measured
 from deepbf_studies.paper.size_figures import draw_small_scatter, metric_value
 from deepbf_studies.paper.step import Step
@@ -23,7 +21,7 @@ from deepbf_studies.paper.target import Drawing, Plan, Results, Target
 
 @dataclass(frozen=True)
 class Settings:
-    """How much is computed: sample sizes and training steps by method, data sets a model, bootstrap replicates."""
+    """How much is computed: sample sizes and training steps by method, data sets of each model, replicates."""
 
     sizes: Mapping[str, tuple[int, ...]]
     num_steps: Mapping[str, int]
@@ -49,10 +47,10 @@ def plan(scale: str) -> Plan:
     """Return the evaluations of set networks by study and sample size."""
     settings = SCALES[scale]
     sizes = sorted({size for sizes in settings.sizes.values() for size in sizes})
-    return {(study, size): measured_step(settings, study, size) for study in STUDIES for size in sizes}
+    return {(study, size): _measured_step(settings, study, size) for study in STUDIES for size in sizes}
 
 
-def measured_step(settings: Settings, study: str, num_obs: int) -> Step:
+def _measured_step(settings: Settings, study: str, num_obs: int) -> Step:
     """Return the step that measures the set networks at one sample size."""
     asked = Questions(study, num_obs, settings.num_datasets)
     methods = [method for method, sizes in settings.sizes.items() if num_obs in sizes]
@@ -77,7 +75,7 @@ def measured_step(settings: Settings, study: str, num_obs: int) -> Step:
 
 
 def draw(results: Results) -> Drawing:
-    """Draw estimated against exact log Bayes factors: a row a study, a column a network and sample size."""
+    """Draw estimated against exact log Bayes factors: a row for each study, a column for each network and n."""
     sizes = sorted({num_obs for _, num_obs in results})
     listed = [
         (method, num_obs)
@@ -90,9 +88,9 @@ def draw(results: Results) -> Drawing:
     for row, study in zip(axes, STUDIES, strict=True):
         for ax, (method, num_obs) in zip(row, listed, strict=True):
             draw_small_scatter(results[study, num_obs], method, ax)
-            found = described(results[study, num_obs], method)
+            found = _described(results[study, num_obs], method)
             numbers[f"{study}, n = {num_obs}, {method}"] = found
-            rows.append((f"{TITLES[study]}, n = {num_obs}, {method}", written(found)))
+            rows.append((f"{TITLES[study]}, n = {num_obs}, {method}", _written(found)))
         row[0].set_ylabel(f"{TITLES[study]}\nestimated log BF")
     head(axes, [f"{method}, n = {num_obs}" for method, num_obs in listed])
     only_outer_labels(axes)
@@ -101,7 +99,7 @@ def draw(results: Results) -> Drawing:
     return Drawing("\n".join(aligned_table("Set networks", columns, rows, narrowest=12)), {"": figure}, numbers)
 
 
-def described(result: xr.Dataset, method: str) -> dict[str, Any]:
+def _described(result: xr.Dataset, method: str) -> dict[str, Any]:
     """Return what the table says of one network at one sample size.
 
     The correlation is of log Bayes factors over both models, clipped at a million to one, as the paper's figure has it.
@@ -115,7 +113,7 @@ def described(result: xr.Dataset, method: str) -> dict[str, Any]:
     }
 
 
-def written(found: Mapping[str, Any]) -> list[str]:
+def _written(found: Mapping[str, Any]) -> list[str]:
     """Return the cells of one row."""
     metrics = (write_number(*found[name]) for name in ("posterior_kl", "clipped_mse", "agreement"))
     return [f"{found['correlation']:.4f}", *metrics, f"{found['seconds']:.0f}"]

@@ -22,7 +22,10 @@ LETTER_WIDTH = 0.06
 def grid(
     num_rows: int, num_columns: int, *, title: str, panel: tuple[float, float] = PANEL
 ) -> tuple[Figure, NDArray[Any]]:
-    """Return a figure with a title, and its axes, shape (rows, columns)."""
+    """Return a figure with a title, and its axes, an array of shape (rows, columns).
+
+    `panel` is the width and the height of one of the axes, in inches.
+    """
     figure = Figure(figsize=(panel[0] * num_columns, panel[1] * num_rows + 0.8), layout="constrained")
     figure.suptitle(title)
     return figure, np.asarray(figure.subplots(num_rows, num_columns, squeeze=False))
@@ -42,7 +45,7 @@ def one_legend(figure: Figure, axes: Iterable[Axes], *, num_columns: int = 4, na
             words = " ".join(text.get_text().split())
             # What counts points of one panel makes no sense for all.
             if not words[:1].isdigit() and not words.startswith("at the edge"):
-                entries.setdefault(said_of_all(words, names), handle)
+                entries.setdefault(_said_of_all(words, names), handle)
         legend.remove()
     entry_width = max(ENTRY_WIDTH, SYMBOL_WIDTH + LETTER_WIDTH * max(map(len, entries), default=0))
     num_columns = min(num_columns, max(1, int(figure.get_figwidth() / entry_width)))
@@ -57,12 +60,12 @@ def one_legend(figure: Figure, axes: Iterable[Axes], *, num_columns: int = 4, na
     )
 
 
-def said_of_all(words: str, names: Sequence[str]) -> str:
+def _said_of_all(words: str, names: Sequence[str]) -> str:
     """Return an entry of a legend without the estimator's name and without counts.
 
     Examples
     --------
-    >>> said_of_all("Poisson, DeepBF- FNN", ["DeepBF-FNN"]), said_of_all("observed, 20 repeated estimates", [])
+    >>> _said_of_all("Poisson, DeepBF- FNN", ["DeepBF-FNN"]), _said_of_all("observed, 20 repeated estimates", [])
     ('Poisson, estimated', 'observed, repeated estimates')
     """
     for name in names:
@@ -74,7 +77,10 @@ def said_of_all(words: str, names: Sequence[str]) -> str:
 
 
 def only_outer_labels(axes: NDArray[Any]) -> None:
-    """Keep labels of the y axis in the first column, and of the x axis in the last row."""
+    """Keep labels of the y axis in the first column, and of the x axis in the last row.
+
+    For grids in which all panels of a row, and all of a column, have the same axes.
+    """
     for row in axes:
         for ax in row[1:]:
             ax.set_ylabel("")
@@ -84,6 +90,9 @@ def only_outer_labels(axes: NDArray[Any]) -> None:
 
 
 def head(axes: NDArray[Any], columns: Sequence[str]) -> None:
-    """Write what each column is above it."""
+    """Write what each column is above its first panel.
+
+    `columns` has one heading for each column of `axes`.
+    """
     for ax, words in zip(axes[0], columns, strict=True):
         ax.set_title(words, fontsize="medium")

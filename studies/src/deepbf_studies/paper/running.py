@@ -1,8 +1,9 @@
-"""reproduce: compute the steps that are missing, each kept as soon as it is done, then draw."""
+"""All figures and tables by name, and `reproduce`: compute the steps that are missing, keep each at once, then draw."""
 
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
@@ -13,17 +14,87 @@ import jax
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from deepbf import _checks
-from deepbf.estimator.fitting import StoppedEarlyWarning
-from deepbf_studies.paper.cache import Cache
-from deepbf_studies.paper.catalogue import find_target
-from deepbf_studies.paper.step import Step, in_order
+from deepbf.estimator import StoppedEarlyWarning
+from deepbf_studies.paper import (
+    consistency_decisions,
+    consistency_simulations,
+    criticism,
+    heat_maps,
+    influenza_drawing,
+    large_samples,
+    repeated_estimates,
+    size_figures,
+    variant_maps,
+    weapon_drawings,
+)
+from deepbf_studies.paper.step import Cache, Step, in_order
 from deepbf_studies.paper.target import SCALES, Drawing, Plan, Results, Target
+
+_PARTS = (
+    heat_maps,
+    variant_maps,
+    repeated_estimates,
+    size_figures,
+    large_samples,
+    criticism,
+    weapon_drawings,
+    consistency_simulations,
+    consistency_decisions,
+    influenza_drawing,
+)
+
+
+def _place(target: Target) -> tuple[int, ...]:
+    """Return where a target stands: main figures, tables, the supplement's, then what the paper lacks."""
+    found = re.fullmatch(r"(figure|table)-(s?)(\d+)", target.name)
+    if found is None:
+        return (3, 0)
+    kind, supplement, number = found.groups()
+    return (2 if supplement else kind == "table", int(number))
+
+
+# Sorting keeps the order of what the paper lacks.
+_TARGETS: tuple[Target, ...] = tuple(sorted((one for part in _PARTS for one in part.TARGETS), key=_place))
 
 CACHE_FOLDER = "cache"
 COMPILED_FOLDER = "compiled"
 # Steps handed to an executor at a time, unless told otherwise: more than most have workers, but not all, for steps
 # that wait for results of others are to come before those of later targets.
 MOST_SUBMITTED = 32
+
+
+def targets() -> tuple[Target, ...]:
+    """Return all targets: figures and tables in the paper's order, then what it does not have.
+
+    Examples
+    --------
+    >>> [target.name for target in targets()][:2]
+    ['figure-1', 'figure-2']
+    """
+    return _TARGETS
+
+
+def names() -> tuple[str, ...]:
+    """Return the names that `find_target` and `reproduce` know, in the order of `targets`.
+
+    Examples
+    --------
+    >>> "table-1" in names()
+    True
+    """
+    return tuple(one.name for one in _TARGETS)
+
+
+def find_target(name: str) -> Target:
+    """Return the target called `name`; `ValueError` says which names are near one that is unknown.
+
+    Examples
+    --------
+    >>> find_target("figure-s24").paper
+    'Figure S24'
+    """
+    _checks.check_choice("target", name, names())
+    return next(one for one in _TARGETS if one.name == name)
 
 
 def reproduce(
@@ -76,7 +147,7 @@ def reproduce(
         disable=not progress,
         transient=True,
     ) as bar:
-        for name in computed(plans, cache, executor, num_submitted, bar):
+        for name in _computed(plans, cache, executor, num_submitted, bar):
             one = find_target(name)
             drawing = one.draw(results_of(plans[name], cache))
             files = drawing.write(folder / scale, name)
@@ -87,7 +158,10 @@ def reproduce(
 
 
 def plan_of(wanted: Target, scale: str, observed: str | os.PathLike[str] | None) -> Plan:
-    """Return the steps of a target; of observed data, if they are given and it takes any."""
+    """Return the steps of a target at a scale.
+
+    Given a file of observed data, those of a target that takes them; `ValueError` if it takes none.
+    """
     if observed is None:
         return wanted.plan(scale)
     if wanted.read is None:
@@ -96,33 +170,36 @@ def plan_of(wanted: Target, scale: str, observed: str | os.PathLike[str] | None)
 
 
 def results_of(plan: Plan, cache: Cache) -> Results:
-    """Return the results of a plan under its labels; those that are not kept are computed first, and kept."""
-    for step in missing_steps(plan, cache):
+    """Return the results of a plan under its labels, as a target draws them.
+
+    What is not kept is computed first, here, one step after the other, and kept.
+    """
+    for step in _missing_steps(plan, cache):
         run(step, cache)
     return {label: cache.read(step) for label, step in plan.items()}
 
 
-def missing_steps(plan: Plan, cache: Cache) -> list[Step]:
+def _missing_steps(plan: Plan, cache: Cache) -> list[Step]:
     """Return the steps of a plan that are not kept, inputs first."""
     return [step for step in in_order(plan.values()) if step not in cache]
 
 
-def computed(
+def _computed(
     plans: Mapping[str, Plan], cache: Cache, executor: Executor | None, num_submitted: int, bar: Progress
 ) -> Iterator[str]:
     """Compute and keep what plans lack; yield each plan's name, in their order, as soon as nothing of it is missing.
 
     Steps of later plans run while one is drawn, and while the last steps of one are waited for.
     """
-    missing = {name: {step.key: step for step in missing_steps(plan, cache)} for name, plan in plans.items()}
+    missing = {name: {step.key: step for step in _missing_steps(plan, cache)} for name, plan in plans.items()}
     # What several plans lack stands where the first of them has it.
     steps = {key: step for by_key in missing.values() for key, step in by_key.items()}
     task = bar.add_task("", total=len(steps))
     done: set[str] = set()
     if executor is None:
-        finished = run_here(steps.values(), cache, lambda step: bar.update(task, description=str(step)))
+        finished = _run_here(steps.values(), cache, lambda step: bar.update(task, description=str(step)))
     else:
-        finished = run_side_by_side(steps.values(), cache, executor, num_submitted)
+        finished = _run_side_by_side(steps.values(), cache, executor, num_submitted)
     for name, by_key in missing.items():
         bar.update(task, description=name)
         while not done.issuperset(by_key):
@@ -131,7 +208,7 @@ def computed(
         yield name
 
 
-def run_here(steps: Iterable[Step], cache: Cache, tell: Callable[[Step], None]) -> Iterator[Step]:
+def _run_here(steps: Iterable[Step], cache: Cache, tell: Callable[[Step], None]) -> Iterator[Step]:
     """Compute steps, which come inputs first, one after the other, telling each before; yield those done."""
     for step in steps:
         tell(step)
@@ -139,7 +216,7 @@ def run_here(steps: Iterable[Step], cache: Cache, tell: Callable[[Step], None]) 
         yield step
 
 
-def run_side_by_side(steps: Iterable[Step], cache: Cache, executor: Executor, num_submitted: int) -> Iterator[Step]:
+def _run_side_by_side(steps: Iterable[Step], cache: Cache, executor: Executor, num_submitted: int) -> Iterator[Step]:
     """Compute steps on an executor, the first ones first, each once its inputs are kept; yield those done."""
     waiting = {step.key: step for step in steps}
     running: dict[Future[None], Step] = {}
@@ -158,7 +235,7 @@ def run_side_by_side(steps: Iterable[Step], cache: Cache, executor: Executor, nu
             future.cancel()
 
 
-def keep_compiled(folder: Path) -> None:
+def _keep_compiled(folder: Path) -> None:
     """Let JAX keep what it compiles: repetitions of a fit run the same programs, which may take longer to build.
 
     A folder that the user has named already, by JAX's own settings, is left as it is.
@@ -170,8 +247,11 @@ def keep_compiled(folder: Path) -> None:
 
 
 def run(step: Step, cache: Cache) -> None:
-    """Compute and keep one step; what an interrupted fit has so far is not its result."""
-    keep_compiled(cache.folder / COMPILED_FOLDER)
+    """Compute and keep one step, from the kept results of its inputs.
+
+    What an interrupted fit has so far is not its result: `KeyboardInterrupt`, and nothing is kept.
+    """
+    _keep_compiled(cache.folder / COMPILED_FOLDER)
     with warnings.catch_warnings():
         warnings.simplefilter("error", StoppedEarlyWarning)
         try:

@@ -14,10 +14,18 @@ import xarray as xr
 
 from deepbf.evaluation import measure
 from deepbf_studies.paper import methods
-from deepbf_studies.paper.answering import bridge_steps, by_abc, by_training, exactly
-from deepbf_studies.paper.methods import ABC, BRIDGE, WARP
-from deepbf_studies.paper.questions import Answers, Questions
-from deepbf_studies.paper.step import Step
+from deepbf_studies.paper.methods import (
+    ABC,
+    BRIDGE,
+    WARP,
+    Answers,
+    Questions,
+    bridge_steps,
+    by_abc,
+    by_training,
+    exactly,
+)
+from deepbf_studies.paper.step import Step, step_function
 
 STUDIES = ("data-1-i", "data-1-ii", "data-3")
 TITLES = {"data-1-i": "Data 1 (i)", "data-1-ii": "Data 1 (ii)", "data-3": "Data 3"}
@@ -34,7 +42,7 @@ class Settings:
     sizes
         Numbers of observations.
     num_datasets
-        Data sets a model that estimators are measured on.
+        The number of data sets of each model that estimators are measured on.
     num_steps
         Training steps by method.
     repeated_sizes
@@ -46,7 +54,7 @@ class Settings:
     bridged_studies, bridged_sizes
         Where bridge sampling takes part.
     num_bridged
-        Data sets a model that it answers.
+        The number of data sets of each model that it answers.
     num_draws
         Its posterior draws in each of four chains.
     num_replicates
@@ -191,6 +199,7 @@ class Comparison:
         )
 
 
+@step_function("sample_sizes.measured")
 def measured(
     exact: xr.Dataset,
     *answers: xr.Dataset,
@@ -199,7 +208,11 @@ def measured(
     num_datasets: int,
     num_replicates: int,
 ) -> xr.Dataset:
-    """Return the evaluation of all estimators, and how long each took."""
+    """Return the evaluation of all estimators against the exact answers, and the seconds that each took.
+
+    A step. `answers` are the results of the steps that answered, in the order of `parts`, which says how many of them
+    belong to each method; `models` names the two models.
+    """
     remaining = iter(answers)
     by_method = {
         method: Answers.of([next(remaining) for _ in range(num_parts)], num_datasets)
@@ -216,7 +229,10 @@ def measured(
 
 
 def comparisons(scale: str, studies: Sequence[str]) -> Iterator[Comparison]:
-    """Yield the comparisons of these studies at all sample sizes of a scale."""
+    """Yield the comparisons of these studies at all sample sizes of a scale, studies first, then sizes.
+
+    Every figure of the simulation study takes its steps from these, so what several figures need is computed once.
+    """
     settings = SCALES[scale]
     for study in studies:
         for num_obs in settings.sizes:

@@ -1,22 +1,32 @@
-"""Figures of the simulation study: scatter plots, densities, priors, metrics and ROC curves over sample sizes."""
+"""Figures of the simulation study: scatter plots, densities, priors, metrics and ROC curves over sample sizes.
+
+Also how the exact Bayes factors of Data 1 are spread (Figure S24): (i) has fewer near 1 than (ii), so its models are
+told apart sooner. And the scorecard: whether our default beats the paper's networks, metric by metric, at every size.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from deepbf import plots
+from deepbf.evaluation.accuracy import CLEAR, HIGHER_IS_BETTER, Difference, paired_differences
+from deepbf.evaluation.density import density
 from deepbf.evaluation.log_bf_arrays import EXACT
 from deepbf.evaluation.table import aligned_table, write_number
-from deepbf_studies.paper.methods import FNN, OURS
+from deepbf.plots.styles import GUIDE, estimator_styles
+from deepbf_studies.paper.methods import BNN, FNN, OURS, Answers
 from deepbf_studies.paper.panels import grid, head, one_legend, only_outer_labels
-from deepbf_studies.paper.questions import Answers
-from deepbf_studies.paper.sample_sizes import SCALES, TITLES, Comparison, comparisons
-from deepbf_studies.paper.target import Drawing, Plan, Results, Target
+from deepbf_studies.paper.sample_sizes import STUDIES, TITLES, Comparison, comparisons
+from deepbf_studies.paper.step import Step, step_function
+from deepbf_studies.paper.target import Drawing, Plan, Results, Target, paragraph
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 METRICS = {
     "spearman": "Spearman's rho",
@@ -31,10 +41,23 @@ METRICS = {
 LABEL_WIDTH = 16
 COLUMN = 13
 
+COUNT_STUDIES = ("data-1-i", "data-1-ii")
+# The paper trims Bayes factors at 0.01 and 100.
+TRIM = float(np.log(100))
+# Within a factor of 3, Jeffreys calls evidence barely worth mentioning.
+NEAR_ONE = float(np.log(3))
+
+RIVALS = (FNN, BNN)
+JUDGED = ("clipped_mse", "mse", "kl", "spearman", "auc", "surprise_mse", "posterior_kl")
+WORDS = ("better", "tie", "worse")
+PAIRED = "paired"
+
 ByStudy = dict[str, dict[int, xr.Dataset]]
+# By study, metric and rival: a word of `WORDS` at each sample size.
+Verdicts = dict[tuple[str, str, str], dict[int, str]]
 
 
-def plan_measured(studies: Sequence[str]) -> Callable[[str], Plan]:
+def _plan_measured(studies: Sequence[str]) -> Callable[[str], Plan]:
     """Return the plan of a figure that draws evaluations at all sample sizes."""
 
     def plan(scale: str) -> Plan:
@@ -43,7 +66,7 @@ def plan_measured(studies: Sequence[str]) -> Callable[[str], Plan]:
     return plan
 
 
-def by_study(results: Results) -> ByStudy:
+def _by_study(results: Results) -> ByStudy:
     """Return evaluations by study and number of observations."""
     found: ByStudy = {}
     for (study, num_obs), result in results.items():
@@ -51,14 +74,17 @@ def by_study(results: Results) -> ByStudy:
     return found
 
 
-def estimators_of(evaluations: dict[int, xr.Dataset]) -> list[str]:
+def _estimators_of(evaluations: dict[int, xr.Dataset]) -> list[str]:
     """Return the estimators of any of the evaluations, the exact one aside, in order."""
     names = [str(name) for result in evaluations.values() for name in result["estimator"].values]
     return [name for name in dict.fromkeys(names) if name != EXACT]
 
 
 def metric_value(result: xr.Dataset, metric: str, estimator: str) -> tuple[float, float]:
-    """Return a metric over both models and its error; nan if the estimator did not take part."""
+    """Return a metric of one estimator over both models, and its bootstrap error.
+
+    Both are nan if the estimator did not take part. `result` is an evaluation, as `sample_sizes.measured` keeps it.
+    """
     if estimator not in result["estimator"].values:
         return np.nan, np.nan
     one = result.sel(estimator=estimator)
@@ -67,10 +93,10 @@ def metric_value(result: xr.Dataset, metric: str, estimator: str) -> tuple[float
     return value, error
 
 
-def metric_table(evaluations: dict[int, xr.Dataset], metric: str, title: str) -> list[str]:
-    """Return one metric as lines of text: a title, a row an estimator, a column a sample size."""
+def _metric_table(evaluations: dict[int, xr.Dataset], metric: str, title: str) -> list[str]:
+    """Return one metric as lines of text: a title, a row for each estimator, a column for each n."""
     rows = []
-    for name in estimators_of(evaluations):
+    for name in _estimators_of(evaluations):
         found = [metric_value(result, metric, name) for result in evaluations.values()]
         # Seven of them in a line that fits a screen.
         cells = ["-" if np.isnan(value) else write_number(value, error).replace(" +- ", "±") for value, error in found]
@@ -79,7 +105,7 @@ def metric_table(evaluations: dict[int, xr.Dataset], metric: str, title: str) ->
     return [title, *aligned_table("", columns, rows, narrowest=COLUMN, label_width=LABEL_WIDTH)]
 
 
-def metric_numbers(found: ByStudy, metrics: Sequence[str]) -> dict[str, Any]:
+def _metric_numbers(found: ByStudy, metrics: Sequence[str]) -> dict[str, Any]:
     """Return metrics for machines: by study, metric, estimator and sample size, with their errors."""
 
     def value_of(result: xr.Dataset, metric: str, name: str) -> list[float] | None:
@@ -90,7 +116,7 @@ def metric_numbers(found: ByStudy, metrics: Sequence[str]) -> dict[str, Any]:
         study: {
             metric: {
                 name: {str(num_obs): value_of(result, metric, name) for num_obs, result in evaluations.items()}
-                for name in estimators_of(evaluations)
+                for name in _estimators_of(evaluations)
             }
             for metric in metrics
         }
@@ -99,39 +125,39 @@ def metric_numbers(found: ByStudy, metrics: Sequence[str]) -> dict[str, Any]:
 
 
 def draw_metrics(metrics: Sequence[str], title: str) -> Callable[[Results], Drawing]:
-    """Return how a figure of metrics against the sample size is drawn: a row a study, a column a metric."""
+    """Return how a figure of metrics against n is drawn: a row for each study, a column for each metric."""
 
     def draw(results: Results) -> Drawing:
-        found = by_study(results)
+        found = _by_study(results)
         figure, axes = grid(len(found), len(metrics), title=title, panel=(4.2, 3.4))
         lines: list[str] = []
         for row, (study, evaluations) in zip(axes, found.items(), strict=True):
             for ax, metric in zip(row, metrics, strict=True):
                 plots.metric_against_num_obs(evaluations, metric, ax=ax)
                 ax.set_title(TITLES[study], fontsize="medium")
-                lines += [*metric_table(evaluations, metric, f"{TITLES[study]}: {METRICS[metric]}"), ""]
+                lines += [*_metric_table(evaluations, metric, f"{TITLES[study]}: {METRICS[metric]}"), ""]
         one_legend(figure, axes.flat)
-        return Drawing("\n".join(lines), {"": figure}, metric_numbers(found, metrics))
+        return Drawing("\n".join(lines), {"": figure}, _metric_numbers(found, metrics))
 
     return draw
 
 
 def draw_priors(results: Results) -> Drawing:
     """Draw the estimated prior probability of the first model against the sample size; 1/2 is right."""
-    found = by_study(results)
+    found = _by_study(results)
     figure, axes = grid(1, len(found), title="Estimated prior probability of the first model", panel=(5.0, 3.8))
     lines: list[str] = []
     for ax, (study, evaluations) in zip(axes.flat, found.items(), strict=True):
         plots.prior_against_num_obs(evaluations, ax=ax)
         ax.set_title(TITLES[study], fontsize="medium")
-        lines += [*metric_table(evaluations, "estimated_prior", f"{TITLES[study]}: prior, 0.5 is right"), ""]
+        lines += [*_metric_table(evaluations, "estimated_prior", f"{TITLES[study]}: prior, 0.5 is right"), ""]
     one_legend(figure, axes.flat)
-    return Drawing("\n".join(lines), {"": figure}, metric_numbers(found, ["estimated_prior"]))
+    return Drawing("\n".join(lines), {"": figure}, _metric_numbers(found, ["estimated_prior"]))
 
 
 def draw_roc(results: Results) -> Drawing:
     """Draw ROC curves at the smallest and the largest sample size, and the MSE of surprise at all."""
-    found = by_study(results)
+    found = _by_study(results)
     figure, axes = grid(len(found), 3, title="Decisions: ROC curves, and the error of surprise", panel=(4.4, 4.2))
     lines: list[str] = []
     for row, (study, evaluations) in zip(axes, found.items(), strict=True):
@@ -144,17 +170,17 @@ def draw_roc(results: Results) -> Drawing:
         plots.metric_against_num_obs(evaluations, "surprise_mse", ax=row[2])
         row[2].set_title(TITLES[study], fontsize="medium")
         for metric in ("auc", "surprise_mse"):
-            lines += [*metric_table(evaluations, metric, f"{TITLES[study]}: {METRICS[metric]}"), ""]
+            lines += [*_metric_table(evaluations, metric, f"{TITLES[study]}: {METRICS[metric]}"), ""]
     one_legend(figure, axes[:, :2].flat)
     for ax in axes[:, 2]:
         ax.get_legend().remove()
-    return Drawing("\n".join(lines), {"": figure}, metric_numbers(found, ["auc", "surprise_mse"]))
+    return Drawing("\n".join(lines), {"": figure}, _metric_numbers(found, ["auc", "surprise_mse"]))
 
 
 def draw_scatters(results: Results) -> Drawing:
-    """Draw estimated against exact log Bayes factors: a row an estimator, a column a sample size."""
-    [(study, evaluations)] = by_study(results).items()
-    names = estimators_of(evaluations)
+    """Draw estimated against exact log Bayes factors: a row for each estimator, a column for each sample size."""
+    [(study, evaluations)] = _by_study(results).items()
+    names = _estimators_of(evaluations)
     figure, axes = grid(
         len(names), len(evaluations), title=f"{TITLES[study]}: estimated against exact log Bayes factor"
     )
@@ -165,13 +191,13 @@ def draw_scatters(results: Results) -> Drawing:
     head(axes, [f"n = {num_obs}" for num_obs in evaluations])
     only_outer_labels(axes)
     one_legend(figure, axes.flat)
-    lines = metric_table(evaluations, "spearman", f"{TITLES[study]}: Spearman's rho")
-    return Drawing("\n".join(lines), {"": figure}, metric_numbers({study: evaluations}, ["spearman"]))
+    lines = _metric_table(evaluations, "spearman", f"{TITLES[study]}: Spearman's rho")
+    return Drawing("\n".join(lines), {"": figure}, _metric_numbers({study: evaluations}, ["spearman"]))
 
 
 def draw_scatters_and_densities(results: Results) -> Drawing:
     """Draw scatter plot over density at every sample size, for the paper's network and for ours."""
-    [(study, evaluations)] = by_study(results).items()
+    [(study, evaluations)] = _by_study(results).items()
     names = (FNN, OURS)
     figure, axes = grid(
         2 * len(names), len(evaluations), title=f"{TITLES[study]}: log Bayes factors, estimated and exact"
@@ -188,12 +214,15 @@ def draw_scatters_and_densities(results: Results) -> Drawing:
         for ax in row[1:]:
             ax.set_ylabel("")
     one_legend(figure, axes.flat, num_columns=8, names=names)
-    lines = metric_table(evaluations, "kl", f"{TITLES[study]}: {METRICS['kl']}")
-    return Drawing("\n".join(lines), {"": figure}, metric_numbers({study: evaluations}, ["kl", "clipped_mse"]))
+    lines = _metric_table(evaluations, "kl", f"{TITLES[study]}: {METRICS['kl']}")
+    return Drawing("\n".join(lines), {"": figure}, _metric_numbers({study: evaluations}, ["kl", "clipped_mse"]))
 
 
 def draw_small_scatter(result: xr.Dataset, name: str, ax: Any) -> None:
-    """Draw a scatter plot that has little room; axes that an estimator did not reach stay empty, and say so."""
+    """Draw estimated against exact log Bayes factors where there is little room.
+
+    Axes of an estimator that `result`, an evaluation, does not have stay empty, and say so.
+    """
     if name not in result["estimator"].values:
         ax.text(0.5, 0.5, "not asked", ha="center", transform=ax.transAxes, color="0.45")
         ax.set_axis_off()
@@ -203,166 +232,205 @@ def draw_small_scatter(result: xr.Dataset, name: str, ax: Any) -> None:
     ax.set_ylabel("estimated log BF")
 
 
-def plan_repeated(study: str) -> Callable[[str], Plan]:
-    """Return the plan of a figure at the largest sample size: the evaluation, and every repetition of every method."""
-
-    def plan(scale: str) -> Plan:
-        one = largest(scale, study)
-        steps: dict[Any, Any] = {"measured": one.measured_step(), EXACT: one.exact_step()}
-        for method in one.methods:
-            for number, parts in enumerate(one.steps(method)):
-                steps |= {(method, number, part): step for part, step in enumerate(parts)}
-        return steps
-
-    return plan
+# Figure S24.
 
 
-def largest(scale: str, study: str) -> Comparison:
-    """Return the comparison at the largest sample size of a scale."""
-    settings = SCALES[scale]
-    return Comparison(study, max(settings.sizes), settings)
+def _plan_spread(scale: str) -> Plan:
+    """Return the exact Bayes factors of both studies at every sample size."""
+    return {(one.study, one.num_obs): one.exact_step() for one in comparisons(scale, COUNT_STUDIES)}
 
 
-def repeated_answers(results: Results) -> dict[str, list[Answers]]:
-    """Return the answers of each method, one entry a repetition."""
-    num_datasets = int((results["measured"]["source"] == results["measured"].attrs["first"]).sum())
-    parts: dict[str, dict[int, list[xr.Dataset]]] = {}
-    for label, result in results.items():
-        if isinstance(label, tuple):
-            method, number, _ = label
-            parts.setdefault(method, {}).setdefault(number, []).append(result)
-    return {
-        method: [Answers.of(found, num_datasets) for found in numbered.values()] for method, numbered in parts.items()
+def _draw_spread(results: Results) -> Drawing:
+    """Draw the density of the exact log Bayes factor over both models, a panel for each n."""
+    sizes = sorted({num_obs for _, num_obs in results})
+    figure, axes = grid(1, len(sizes), title="Exact log Bayes factors, both models together, trimmed at 100 to one")
+    points = np.linspace(-TRIM, TRIM, 301)
+    shares: dict[str, dict[str, float]] = {}
+    styles = estimator_styles([TITLES[study] for study in COUNT_STUDIES])
+    for ax, num_obs in zip(axes.flat, sizes, strict=True):
+        for study in COUNT_STUDIES:
+            result = results[study, num_obs]
+            pooled = np.concatenate(Answers.of(result, (result.sizes["question"] - 1) // 2).by_model)
+            style = styles[TITLES[study]]
+            curve = density(np.clip(pooled, -TRIM, TRIM), points)
+            ax.plot(points, curve, color=style.colour, linestyle=style.line_style, label=TITLES[study])
+            shares.setdefault(study, {})[str(num_obs)] = float(np.mean(np.abs(pooled) < NEAR_ONE))
+        ax.axvline(0.0, color=GUIDE, linewidth=0.8)
+        ax.set(title=f"n = {num_obs}", xlabel="log Bayes factor")
+        ax.set_ylim(bottom=0.0)
+    axes[0, 0].set_ylabel("density")
+    axes[0, -1].legend(frameon=False, fontsize="small")
+    rows = [(f"n = {n}", [f"{shares[study][str(n)]:.3f}" for study in COUNT_STUDIES]) for n in sizes]
+    lines = aligned_table("Share of data sets with BF within 1/3 and 3", [TITLES[s] for s in COUNT_STUDIES], rows)
+    return Drawing("\n".join(lines), {"": figure}, {"share_near_one": shares})
+
+
+# The scorecard.
+
+
+def plan_scorecard(scale: str) -> Plan:
+    """Return the evaluations at all sample sizes, and the differences between our default and its rivals."""
+    paired = {(PAIRED, one.study, one.num_obs): _paired_step(one) for one in comparisons(scale, STUDIES)}
+    return {**_plan_measured(STUDIES)(scale), **paired}
+
+
+def _paired_step(comparison: Comparison) -> Step:
+    """Return the step that compares our default with its rivals, one by one."""
+    firsts = [comparison.steps(method)[0][0] for method in (OURS, *RIVALS)]
+    settings = {
+        "rivals": list(RIVALS),
+        "num_datasets": comparison.settings.num_datasets,
+        "num_replicates": comparison.settings.num_replicates,
     }
+    return Step(differences, settings, inputs=(comparison.exact_step(), *firsts))
 
 
-def at_observed(answers: list[Answers]) -> NDArray[np.float64]:
-    """Return all estimates of the observed data set's log Bayes factor."""
-    return np.concatenate([one.observed for one in answers])
+@step_function("scorecard.differences")
+def differences(
+    exact: xr.Dataset,
+    ours: xr.Dataset,
+    *theirs: xr.Dataset,
+    rivals: Sequence[str],
+    num_datasets: int,
+    num_replicates: int,
+) -> xr.Dataset:
+    """Return every metric of our default minus that of each rival, with its error.
+
+    A step. Errors are by the bootstrap over data sets that both were asked about, so that what makes a data set hard
+    for everyone cancels. Variables `difference` and `difference_error`, dimensions (rival, metric).
+    """
+    truth, our_answers = (Answers.of(one, num_datasets).by_model for one in (exact, ours))
+    found = [
+        paired_differences(our_answers, Answers.of(one, num_datasets).by_model, truth, num_replicates=num_replicates)
+        for one in theirs
+    ]
+    dims = ("rival", "metric")
+    return xr.Dataset(
+        {
+            "difference": (dims, [[by_metric[metric].value for metric in JUDGED] for by_metric in found]),
+            "difference_error": (dims, [[by_metric[metric].error for metric in JUDGED] for by_metric in found]),
+        },
+        coords={"rival": list(rivals), "metric": list(JUDGED)},
+    )
 
 
-def draw_repeated(study: str) -> Callable[[Results], Drawing]:
-    """Return how the figure at the largest sample size is drawn: scatter over density, a column an estimator."""
-
-    def draw(results: Results) -> Drawing:
-        evaluation = results["measured"]
-        answers = repeated_answers(results)
-        exact = float(results[EXACT]["log_bf"][-1])
-        num_obs = int(results[EXACT].attrs["num_obs"])
-        title = f"{TITLES[study]}, n = {num_obs}: log Bayes factors, and repeated estimates at one data set"
-        figure, axes = grid(2, len(answers), title=title, panel=(3.2, 3.2))
-        for column, (method, repeated) in zip(axes.T, answers.items(), strict=True):
-            draw_small_scatter(evaluation, method, column[0])
-            plots.densities(evaluation, method, repeats=at_observed(repeated), exact_observed=exact, ax=column[1])
-            column[1].set_xlabel("log BF")
-        head(axes, list(answers))
-        for row in axes:
-            for ax in row[1:]:
-                ax.set_ylabel("")
-        one_legend(figure, axes.flat, num_columns=8, names=list(answers))
-        return Drawing(written_repeats(study, num_obs, exact, answers), {"": figure}, repeat_numbers(exact, answers))
-
-    return draw
-
-
-def written_repeats(study: str, num_obs: int, exact: float, answers: dict[str, list[Answers]]) -> str:
-    """Return the repeated estimates at the observed data as a table."""
-    rows = []
-    for method, repeated in answers.items():
-        values = at_observed(repeated)
-        spread = values.std(ddof=1) if len(values) > 1 else np.nan
-        rows.append(
-            (
-                method,
-                [str(len(values)), f"{values.mean():.3f}", f"{values.mean() - exact:+.3f}", write_number(spread)],
-            )
-        )
-    title = f"{TITLES[study]}, n = {num_obs}"
-    lines = aligned_table(title, ["estimates", "mean log BF", "off by", "their sd"], rows, narrowest=12)
-    return "\n".join([*lines, "", f"Exact log Bayes factor of the data set: {exact:.3f}"])
-
-
-def repeat_numbers(exact: float, answers: dict[str, list[Answers]]) -> dict[str, Any]:
-    """Return the repeated estimates for machines."""
-    return {
-        "exact_log_bf": exact,
-        "estimates": {method: at_observed(repeated).tolist() for method, repeated in answers.items()},
+def draw_scorecard(results: Results) -> Drawing:
+    """Say for every study, metric, rival and sample size who is better, and draw the metrics."""
+    found = _by_study({label: result for label, result in results.items() if label[0] != PAIRED})
+    verdicts: Verdicts = {
+        (study, metric, rival): {n: verdict(results[PAIRED, study, n], metric, rival) for n in evaluations}
+        for study, evaluations in found.items()
+        for metric in JUDGED
+        for rival in RIVALS
     }
+    numbers: dict[str, Any] = {"verdicts": {}, "values": _metric_numbers(found, JUDGED)}
+    for (study, metric, rival), by_size in verdicts.items():
+        by_rival = numbers["verdicts"].setdefault(study, {}).setdefault(metric, {})
+        by_rival[rival] = {str(n): word for n, word in by_size.items()}
+    return Drawing(_written_verdicts(verdicts), {"": _metric_grid(found)}, numbers)
+
+
+def verdict(paired: xr.Dataset, metric: str, rival: str) -> str:
+    """Return whether our default is "better" or "worse" than a rival by one metric, or "tie".
+
+    `paired` is what `differences` keeps. A tie is a difference within its error, times `CLEAR`.
+    """
+    one = paired.sel(metric=metric, rival=rival)
+    return Difference(float(one["difference"]), float(one["difference_error"]), metric in HIGHER_IS_BETTER).verdict
+
+
+def _written_verdicts(verdicts: Verdicts) -> str:
+    """Return a line for each study, metric and rival, and how often each verdict falls."""
+    lines = [
+        paragraph(
+            f"Where {OURS} beats the paper's networks. A tie is within {CLEAR:g} standard errors of the difference, by",
+            "the bootstrap over data sets that all share.",
+        ),
+        "",
+    ]
+    for (study, metric, rival), by_size in verdicts.items():
+        sizes = {word: [str(n) for n, found in by_size.items() if found == word] for word in WORDS}
+        said = "; ".join(f"{word} at n = {', '.join(at)}" for word, at in sizes.items() if at)
+        lines.append(f"  {TITLES[study]:<12}{METRICS[metric]:<50}{rival:<12}{said}")
+    counts = Counter(word for by_size in verdicts.values() for word in by_size.values())
+    better, ties, worse = (counts[word] for word in WORDS)
+    return "\n".join([*lines, "", f"{counts.total()} comparisons: {better} better, {ties} ties, {worse} worse."])
+
+
+def _metric_grid(found: ByStudy) -> Figure:
+    """Return every metric over the sample sizes: a row for each metric, a column for each study."""
+    figure, axes = grid(len(JUDGED), len(found), title="Every metric over n", panel=(4.4, 3.0))
+    for column, evaluations in zip(axes.T, found.values(), strict=True):
+        for ax, metric in zip(column, JUDGED, strict=True):
+            plots.metric_against_num_obs(evaluations, metric, ax=ax)
+    head(axes, [TITLES[study] for study in found])
+    only_outer_labels(axes)
+    one_legend(figure, axes.flat, num_columns=7)
+    return figure
 
 
 TARGETS = (
     Target(
-        "figure-4",
-        "Data 1 (i) at n = 128: scatter plots, densities, repeated estimates at one data set",
-        "Figure 4",
-        plan_repeated("data-1-i"),
-        draw_repeated("data-1-i"),
-    ),
-    Target(
         "figure-5",
         "Data 1: estimated model priors against n",
         "Figure 5",
-        plan_measured(("data-1-i", "data-1-ii")),
+        _plan_measured(("data-1-i", "data-1-ii")),
         draw_priors,
     ),
     Target(
         "figure-6",
         "Data 1: Spearman's rho, KL divergence and MSE of log BF against n",
         "Figure 6",
-        plan_measured(("data-1-i", "data-1-ii")),
+        _plan_measured(("data-1-i", "data-1-ii")),
         draw_metrics(("spearman", "kl", "clipped_mse"), "How good the estimators are, over n"),
     ),
     Target(
         "figure-s14",
         "Data 3: scatter plots and densities over n",
         "Figure S14",
-        plan_measured(("data-3",)),
+        _plan_measured(("data-3",)),
         draw_scatters_and_densities,
     ),
     Target(
         "figure-s15",
         "Data 3: Spearman's rho, KL divergence and MSE of log BF against n",
         "Figure S15",
-        plan_measured(("data-3",)),
+        _plan_measured(("data-3",)),
         draw_metrics(("spearman", "kl", "clipped_mse"), "How good the estimators are, over n"),
     ),
-    Target("figure-s16", "Data 3: ROC curves, and MSE of surprise", "Figure S16", plan_measured(("data-3",)), draw_roc),
     Target(
-        "figure-s17", "Data 3: estimated model priors against n", "Figure S17", plan_measured(("data-3",)), draw_priors
+        "figure-s16", "Data 3: ROC curves, and MSE of surprise", "Figure S16", _plan_measured(("data-3",)), draw_roc
     ),
     Target(
-        "figure-s25",
-        "Data 1 (ii) at n = 128: scatter plots, densities, repeated estimates at one data set",
-        "Figure S25",
-        plan_repeated("data-1-ii"),
-        draw_repeated("data-1-ii"),
+        "figure-s17", "Data 3: estimated model priors against n", "Figure S17", _plan_measured(("data-3",)), draw_priors
     ),
     Target(
         "figure-s26",
         "Data 1: ROC curves, and MSE of surprise",
         "Figure S26",
-        plan_measured(("data-1-i", "data-1-ii")),
+        _plan_measured(("data-1-i", "data-1-ii")),
         draw_roc,
     ),
+    Target("figure-s24", "Data 1: how the exact Bayes factors are spread", "Figure S24", _plan_spread, _draw_spread),
     Target(
         "figure-s27",
         "Data 1 (i): scatter plots of every estimator at every n",
         "Figure S27",
-        plan_measured(("data-1-i",)),
+        _plan_measured(("data-1-i",)),
         draw_scatters,
     ),
     Target(
         "figure-s28",
         "Data 1 (ii): scatter plots of every estimator at every n",
         "Figure S28",
-        plan_measured(("data-1-ii",)),
+        _plan_measured(("data-1-ii",)),
         draw_scatters,
     ),
     Target(
-        "repeats-data-3",
-        "Data 3 at n = 128: scatter plots, densities, repeated estimates at one data set",
+        "scorecard",
+        "our default against the paper's networks: every metric, every n",
         "",
-        plan_repeated("data-3"),
-        draw_repeated("data-3"),
+        plan_scorecard,
+        draw_scorecard,
     ),
 )

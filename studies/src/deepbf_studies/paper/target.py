@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 # quick: minutes, for a look and for tests; standard: hours, what the documentation shows; paper: its own, days.
 SCALES = ("quick", "standard", "paper")
+# Characters that fit a terminal.
+LINE_WIDTH = 110
 
 # Steps by what a drawing calls them, and results by the same.
 Plan = Mapping[Any, Step]
@@ -80,3 +83,15 @@ class Target:
     plan: Callable[..., Plan]
     draw: Callable[[Results], Drawing]
     read: Callable[[Path], Any] | None = None
+
+
+def paragraph(*sentences: str, indent: int = 0) -> str:
+    r"""Return sentences as lines of at most 110 characters, all indented by so many blanks.
+
+    Examples
+    --------
+    >>> paragraph("A short one.", "And another.", indent=2)
+    '  A short one. And another.'
+    """
+    blanks = " " * indent
+    return textwrap.fill(" ".join(sentences), LINE_WIDTH, initial_indent=blanks, subsequent_indent=blanks)

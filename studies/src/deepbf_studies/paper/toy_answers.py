@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from deepbf.baselines import abc_ranked
 from deepbf_studies.paper.methods import DEEPSET2, FNN, OURS, train
-from deepbf_studies.paper.step import Step
+from deepbf_studies.paper.step import Step, step_function
 from deepbf_studies.problems import Study, load
 
 TITLES = {"data-1-ii": "Data 1", "data-2": "Data 2", "data-3": "Data 3"}
@@ -136,13 +136,17 @@ def abc_step(study: str, settings: Settings) -> Step:
     )
 
 
+@step_function("toy_answers.exact_answers")
 def exact_answers(study: str, planes: Planes, num_datasets: int, sample_seed: int) -> xr.Dataset:
-    """Return exact log Bayes factors of every part of the two observations, and what they were asked at."""
+    """Return exact log Bayes factors of every part of the two observations, and what they were asked at.
+
+    A step. Besides the answers, the simulated data sets, `data`, and the names of the models.
+    """
     loaded = load(study, num_obs=2)
     data = simulated(loaded, num_datasets, sample_seed)
 
     def ask(pairs: Floats) -> dict[str, Floats]:
-        return {part: loaded.exact_log_bf(part_of(pairs, part)) for part in (BOTH, FIRST, SECOND, TWICE)}
+        return {part: loaded.exact_log_bf(_part_of(pairs, part)) for part in (BOTH, FIRST, SECOND, TWICE)}
 
     answers = answers_of(ask, planes, data)
     answers["data"] = (("dataset", "observation"), data)
@@ -150,6 +154,7 @@ def exact_answers(study: str, planes: Planes, num_datasets: int, sample_seed: in
     return answers
 
 
+@step_function("toy_answers.network_answers")
 def network_answers(
     study: str,
     method: str,
@@ -160,18 +165,22 @@ def network_answers(
     num_datasets: int,
     sample_seed: int,
 ) -> xr.Dataset:
-    """Return what one network says of those parts of the two observations that have `num_obs` observations."""
+    """Return what one network says of those parts of the two observations that have `num_obs` observations.
+
+    A step: one training run, for data sets of exactly `num_obs` observations.
+    """
     loaded = load(study, num_obs=num_obs)
     estimator = train(loaded.models, str(loaded.structure), method, num_steps, seed)
 
     def ask(pairs: Floats) -> dict[str, Floats]:
-        return {part: estimator.log_bf(part_of(pairs, part)) for part in PARTS[num_obs]}
+        return {part: estimator.log_bf(_part_of(pairs, part)) for part in PARTS[num_obs]}
 
     answers = answers_of(ask, planes, simulated(load(study, num_obs=2), num_datasets, sample_seed))
     answers.attrs["training_seconds"] = estimator.record.seconds
     return answers
 
 
+@step_function("toy_answers.abc_answers")
 def abc_answers(
     study: str,
     num_simulations: int,
@@ -184,7 +193,10 @@ def abc_answers(
     num_datasets: int,
     sample_seed: int,
 ) -> xr.Dataset:
-    """Return what ABC says over the narrow plane, and at the first `num_asked` data sets of each model."""
+    """Return what ABC says over the narrow plane, and at the first `num_asked` data sets of each model.
+
+    A step. The wide plane is left out: no figure shows what ABC says there.
+    """
     loaded = load(study, num_obs=2)
     started = time.perf_counter()
 
@@ -212,8 +224,10 @@ def answers_of(ask: Ask, planes: Planes, data: Floats) -> xr.Dataset:
     `ask` maps pairs of observations, shape (many, 2), to log Bayes factors by part. All pairs are asked about at once,
     so that an estimator which starts anew each time does so once.
     """
-    axes = {name: axis_values(*line) for name, line in planes.items()}
-    pairs = {name: pairs_of(values) for name, values in axes.items()}
+    # Rounded, so that values are whole where they should be.
+    axes = {name: np.round(np.linspace(low, high, number), 10) for name, (low, high, number) in planes.items()}
+    # The first observation runs fastest.
+    pairs = {name: np.stack(np.meshgrid(values, values), axis=-1).reshape(-1, 2) for name, values in axes.items()}
     found = ask(np.concatenate([*pairs.values(), data]))
     parts = np.stack([np.asarray(log_bf, dtype=np.float64) for log_bf in found.values()])
     answers = xr.Dataset(coords={"part": list(found)})
@@ -228,39 +242,37 @@ def answers_of(ask: Ask, planes: Planes, data: Floats) -> xr.Dataset:
     return answers
 
 
-def axis_values(low: float, high: float, number: int) -> Floats:
-    """Return evenly spaced values, both ends included; whole where they should be."""
-    return np.round(np.linspace(low, high, number), 10)
-
-
-def pairs_of(values: Floats) -> Floats:
-    """Return all pairs of values, shape (many, 2): the first observation runs fastest."""
-    first, second = np.meshgrid(values, values)
-    return np.stack([first.ravel(), second.ravel()], axis=1)
-
-
-def part_of(pairs: Floats, part: str) -> Floats:
+def _part_of(pairs: Floats, part: str) -> Floats:
     """Return the observations that a part takes."""
     taken = {BOTH: (0, 1), FIRST: (0,), SECOND: (1,), TWICE: (0, 1, 0, 1)}[part]
     return pairs[:, taken]
 
 
 def simulated(study: Study, num_datasets: int, seed: int) -> Floats:
-    """Return as many data sets of each model, those of the first model first."""
+    """Return `num_datasets` data sets of each model as floats, those of the first model first.
+
+    The model at place k has the seed `seed` + k.
+    """
     drawn = [model.simulate(num_datasets, seed=seed + place).data for place, model in enumerate(study.models)]
     # Files hold whole numbers up to 2^31 only, and counts are larger at times.
     return np.concatenate(drawn).astype(np.float64)
 
 
 def first_of_each(values: NDArray[Entry], number: int) -> NDArray[Entry]:
-    """Return the first `number` data sets, or answers, of each model."""
+    """Return the first `number` data sets, or answers, of each model.
+
+    `values` has those of the first model first, and as many of the second after them.
+    """
     half = len(values) // 2
     number = min(number, half)
     return np.concatenate([values[:number], values[half : half + number]])
 
 
 def asked_at(study: str, settings: Settings) -> dict[str, object]:
-    """Return the settings that say at what an estimator is asked."""
+    """Return the settings of a step that say at what an estimator is asked: planes, and simulated data sets.
+
+    Counts are asked about at every whole value, other observations at `num_values` values along each axis.
+    """
     planes = {}
     for name, (low, high) in RANGES[study].items():
         planes[name] = [low, high, high - low + 1 if study in COUNTS else settings.num_values]

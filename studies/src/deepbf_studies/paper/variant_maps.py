@@ -19,20 +19,20 @@ from deepbf.evaluation.log_bf_arrays import EXACT
 from deepbf.plots import scatter
 from deepbf.plots.axes import wrapped
 from deepbf.variants import fit_variants
-from deepbf_studies.paper.heat_maps import names_of
-from deepbf_studies.paper.map_errors import (
+from deepbf_studies.paper.heat_maps import (
     ABOUT_THE_TABLE,
     as_numbers,
     error_table,
     has_no_log,
     map_errors,
+    names_of,
     odds_in_single_precision,
     planes_of,
     shown_in,
 )
 from deepbf_studies.paper.methods import FNN, OURS
 from deepbf_studies.paper.plots import HeatMapRow, heat_map_grid
-from deepbf_studies.paper.step import Step
+from deepbf_studies.paper.step import Step, step_function
 from deepbf_studies.paper.target import Drawing, Results, Target
 from deepbf_studies.paper.toy_answers import (
     BOTH,
@@ -97,10 +97,14 @@ def variants_step(study: str, settings: Settings) -> Step:
     )
 
 
+@step_function("variant_maps.variant_answers")
 def variant_answers(
     study: str, num_steps: int, seed: int, planes: Planes, num_datasets: int, sample_seed: int
 ) -> xr.Dataset:
-    """Return what one fit for 1 to 4 observations says of all variants."""
+    """Return what one fit for 1 to 4 observations says of all variants, over planes and at simulated data sets.
+
+    A step, laid out as `toy_answers.answers_of` does, with the variants as parts.
+    """
     loaded = load(study, num_obs=2)
     variants = fit_variants(loaded.models, 2, 1, steps=num_steps, seed=seed, progress=False)
 
@@ -119,7 +123,11 @@ def variant_answers(
 
 
 def variants_of(parts: xr.Dataset) -> xr.Dataset:
-    """Return log Bayes factors of all variants from those of the parts of two observations."""
+    """Return log Bayes factors of all variants from those of the parts of two observations, x and y.
+
+    With B the log Bayes factor of some observations: partial, B(x, y) - B(x); posterior, B(x, y, x, y) - B(x, y);
+    geometric, B(x, y) - (B(x) + B(y)) / 2; arithmetic, B(x, y) + log((exp(-B(x)) + exp(-B(y))) / 2).
+    """
     both, first, second, twice = (parts.sel(part=part, drop=True) for part in (BOTH, FIRST, SECOND, TWICE))
     inverse = xr.apply_ufunc(np.logaddexp, -first, -second)
     found = {
@@ -128,16 +136,19 @@ def variants_of(parts: xr.Dataset) -> xr.Dataset:
         GEOMETRIC: both - (first + second) / 2,
         ARITHMETIC: both + inverse - float(np.log(2)),
     }
-    return joined([one.expand_dims(part=[name]) for name, one in found.items()])
+    return _joined([one.expand_dims(part=[name]) for name, one in found.items()])
 
 
-def joined(answers: Sequence[xr.Dataset]) -> xr.Dataset:
+def _joined(answers: Sequence[xr.Dataset]) -> xr.Dataset:
     """Return answers about several parts as one."""
     return cast("xr.Dataset", xr.concat(list(answers), dim="part"))
 
 
 def odds_of_variants(parts: xr.Dataset) -> dict[str, NDArray[np.float64]]:
-    """Return the variants at the data sets as products of odds in single precision, the way that overflows."""
+    """Return the variants at the data sets as products of odds in single precision, the way that overflows.
+
+    By the same formulas as `variants_of`, but on Bayes factors D / (1 - D) whose probability D was formed first.
+    """
     both, first, second, twice = (
         odds_in_single_precision(np.asarray(parts["samples"].sel(part=part))) for part in (BOTH, FIRST, SECOND, TWICE)
     )
@@ -150,51 +161,51 @@ def odds_of_variants(parts: xr.Dataset) -> dict[str, NDArray[np.float64]]:
         }
 
 
-def parts_of_paper(results: Results, study: str) -> xr.Dataset:
+def _parts_of_paper(results: Results, study: str) -> xr.Dataset:
     """Return what the paper's networks say of all parts, with the seconds that training all of them took."""
     answers = [results[study, FNN, num_obs] for num_obs in PARTS]
     asked = [*planes_of(answers[0]), "samples"]
-    parts = joined([one[asked] for one in answers])
+    parts = _joined([one[asked] for one in answers])
     parts.attrs["training_seconds"] = sum(float(one.attrs["training_seconds"]) for one in answers)
     return parts
 
 
-def variants_by_name(results: Results, study: str) -> dict[str, xr.Dataset]:
+def _variants_by_name(results: Results, study: str) -> dict[str, xr.Dataset]:
     """Return all variants: exact, by the paper's networks, by ours."""
     exact = results[study, EXACT]
-    paper = parts_of_paper(results, study)
+    paper = _parts_of_paper(results, study)
     found = {EXACT: variants_of(exact[[NARROW, WIDE, "samples"]]), FNN: variants_of(paper), OURS: results[study, OURS]}
     found[FNN].attrs.update(paper.attrs)
     return found
 
 
-def draw_maps(results: Results, *, plane: str) -> Drawing:
-    """Return one figure a study: a row for each variant, with the exact map and the estimated ones."""
+def _draw_maps(results: Results, *, plane: str) -> Drawing:
+    """Return one figure for each study: a row for each variant, with the exact map and the estimated ones."""
     figures = {}
     for study in STUDIES:
-        by_name = variants_by_name(results, study)
+        by_name = _variants_by_name(results, study)
         values = np.asarray(results[study, EXACT][f"{plane}_first"])
         names = names_of(results[study, EXACT])
         rows = {}
         for variant, words in VARIANTS.items():
             maps = {name: np.asarray(answers[plane].sel(part=variant)) for name, answers in by_name.items()}
             rows[words] = HeatMapRow(values, values, maps, names)
-        figures[figure_name(study)] = heat_map_grid(rows, title=TITLES[study])
-    text, numbers = tables(results)
+        figures[_figure_name(study)] = heat_map_grid(rows, title=TITLES[study])
+    text, numbers = _tables(results)
     return Drawing(text, figures, numbers)
 
 
-def figure_name(study: str) -> str:
+def _figure_name(study: str) -> str:
     """Return what is added to a target's name for the figure of a study."""
     return TITLES[study].lower().replace(" ", "-")
 
 
-def draw_scatters(results: Results) -> Drawing:
-    """Return one figure a study with estimated against exact variants, and the shares that are not finite."""
-    figures = {figure_name(study): scatter_grid(results, study) for study in STUDIES}
+def _draw_scatters(results: Results) -> Drawing:
+    """Return one figure for each study with estimated against exact variants, and the shares that are not finite."""
+    figures = {_figure_name(study): _scatter_grid(results, study) for study in STUDIES}
     lines, shares = [], {}
     for study in STUDIES:
-        shares[study] = shares_not_finite(results, study)
+        shares[study] = _shares_not_finite(results, study)
         lines.append(f"{TITLES[study]}: not finite, of {2 * NUM_SCATTERED:,} simulated data sets")
         lines.append(f"{'':<30}{FNN:>12}{OURS:>12}{f'{FNN} by D / (1 - D), float32':>36}")
         for variant, words in VARIANTS.items():
@@ -202,15 +213,15 @@ def draw_scatters(results: Results) -> Drawing:
             lines.append(f"  {words:<28}{found[FNN]:>12.2%}{found[OURS]:>12.2%}{found['as probabilities']:>36.2%}")
     paper = ", ".join(f"{share:.2%} of {variant}" for variant, share in PAPER_SHARE_INFINITE.items())
     about = f"In the paper, of 3,000 data sets: {paper} estimates were infinite."
-    text, numbers = tables(results)
+    text, numbers = _tables(results)
     return Drawing(
         "\n\n".join(["\n".join(lines), about, text]), figures, {"errors": numbers, "share not finite": shares}
     )
 
 
-def scatter_grid(results: Results, study: str) -> Figure:
+def _scatter_grid(results: Results, study: str) -> Figure:
     """Return estimated against exact variants: a row for each method, a column for each variant."""
-    by_name = variants_by_name(results, study)
+    by_name = _variants_by_name(results, study)
     size = (PANEL_SIZE * len(VARIANTS), PANEL_SIZE * len(METHODS) + LEGEND_HEIGHT)
     figure = Figure(figsize=size, layout="constrained")
     panels = figure.subplots(len(METHODS), len(VARIANTS), squeeze=False)
@@ -221,7 +232,8 @@ def scatter_grid(results: Results, study: str) -> Figure:
                 name: first_of_each(np.asarray(by_name[name]["samples"].sel(part=variant)), NUM_SCATTERED)
                 for name in (method, EXACT)
             }
-            _draw_scatter(axes, scatter_results(pair, names))
+            scatter(_scatter_results(pair, names), ax=axes)
+            axes.tick_params(labelsize="small")
             axes.set(xlabel="", ylabel="")
         line[0].set_ylabel(f"{method}\n\nestimated")
     for words, top, bottom in zip(VARIANTS.values(), panels[0], panels[-1], strict=True):
@@ -241,7 +253,7 @@ def scatter_grid(results: Results, study: str) -> Figure:
     return figure
 
 
-def scatter_results(log_bf: Mapping[str, Floats], names: tuple[str, str]) -> xr.Dataset:
+def _scatter_results(log_bf: Mapping[str, Floats], names: tuple[str, str]) -> xr.Dataset:
     """Return log Bayes factors by estimator as the plots of evaluations read them, half of the data of either model."""
     number = len(log_bf[EXACT])
     return xr.Dataset(
@@ -255,10 +267,10 @@ def scatter_results(log_bf: Mapping[str, Floats], names: tuple[str, str]) -> xr.
     )
 
 
-def shares_not_finite(results: Results, study: str) -> dict[str, dict[str, float]]:
+def _shares_not_finite(results: Results, study: str) -> dict[str, dict[str, float]]:
     """Return the share of the scattered data sets whose variant is not finite, ours and by forming probabilities."""
-    by_name = variants_by_name(results, study)
-    odds = odds_of_variants(parts_of_paper(results, study))
+    by_name = _variants_by_name(results, study)
+    odds = odds_of_variants(_parts_of_paper(results, study))
     shares: dict[str, dict[str, float]] = {}
     for variant in VARIANTS:
         shares[variant] = {}
@@ -269,13 +281,13 @@ def shares_not_finite(results: Results, study: str) -> dict[str, dict[str, float
     return shares
 
 
-def tables(results: Results) -> tuple[str, dict[str, Any]]:
+def _tables(results: Results) -> tuple[str, dict[str, Any]]:
     """Return a table of errors for each study and variant, and the same as numbers."""
     blocks: list[str] = []
     numbers: dict[str, Any] = {}
     for study in STUDIES:
         exact = results[study, EXACT]
-        by_name, inside = variants_by_name(results, study), shown_in(exact, WIDE)
+        by_name, inside = _variants_by_name(results, study), shown_in(exact, WIDE)
         first, second = names_of(exact)
         numbers[study] = {}
         for variant, words in VARIANTS.items():
@@ -287,11 +299,6 @@ def tables(results: Results) -> tuple[str, dict[str, Any]]:
             blocks.append(f"{TITLES[study]}, n = 2, {words}: {first} over {second}\n{error_table(rows)}")
             numbers[study][variant] = {name: as_numbers(found) for name, (found, _) in rows.items()}
     return "\n\n".join([*blocks, ABOUT_THE_TABLE]), numbers
-
-
-def _draw_scatter(axes: Axes, results: xr.Dataset) -> None:
-    scatter(results, ax=axes)
-    axes.tick_params(labelsize="small")
 
 
 def _shared_handles(panels: Sequence[Axes]) -> list[Any]:
@@ -316,20 +323,20 @@ TARGETS = (
         "Partial, posterior and intrinsic Bayes factors of two observations: exact, DeepBF-FNN and deepbf",
         "Figure 2",
         plan,
-        partial(draw_maps, plane=NARROW),
+        partial(_draw_maps, plane=NARROW),
     ),
     Target(
         "figure-s19",
         "Partial, posterior and intrinsic Bayes factors of two observations over wider planes",
         "Figure S19",
         plan,
-        partial(draw_maps, plane=WIDE),
+        partial(_draw_maps, plane=WIDE),
     ),
     Target(
         "figure-s21",
         "Estimated against exact partial, posterior and intrinsic Bayes factors of two observations",
         "Figure S21",
         plan,
-        draw_scatters,
+        _draw_scatters,
     ),
 )

@@ -11,8 +11,9 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from deepbf._rows import Table, numbers_in, read_table
+from deepbf_studies.paper.step import step_function
 from deepbf_studies.problems import load
-from deepbf_studies.problems import weapon_trees as trees
+from deepbf_studies.problems import weapon as trees
 from deepbf_studies.problems.weapon import NUM_PEOPLE, NUM_TRIALS
 
 # What stands on everything that was computed from no real answers.
@@ -29,10 +30,15 @@ Observed = dict[str, Any]
 
 
 class Counts(NamedTuple):
-    """Observed counts: twelve sums, and one row a person where they are known."""
+    """Observed counts: twelve sums, and one row for each person where they are known."""
 
     sums: NDArray[np.int64]
     people: NDArray[np.int64] | None
+
+    @classmethod
+    def of(cls, sums: Sequence[int], people: Sequence[Sequence[int]] | None) -> Counts:
+        """Return the counts from what JSON holds."""
+        return cls(np.array(sums), None if people is None else np.array(people))
 
     @property
     def num_people(self) -> int:
@@ -43,47 +49,45 @@ class Counts(NamedTuple):
 def simulated_observed(num_people: int = NUM_PEOPLE) -> Observed:
     """Return a data set simulated from process dissociation, as `read_observed` returns those in files."""
     people = load("weapon-full", num_obs=num_people).models[0].simulate(1, SIMULATED_SEED).data[0]
-    return as_observed(np.asarray(people), SIMULATED)
+    return _as_observed(np.asarray(people), SIMULATED)
 
 
-def as_observed(people: NDArray[np.integer], source: str) -> Observed:
+def _as_observed(people: NDArray[np.integer], source: str) -> Observed:
     """Return counts of people, shape (people, 6), with their sums, as JSON holds them."""
     sums = trees.sum_over_people(people, num_trials=NUM_TRIALS)
     return {"source": source, "sums": sums.tolist(), "people": people.tolist()}
 
 
-def counts_of(observed: Observed) -> Counts:
-    """Return the counts as arrays."""
-    people = observed["people"]
-    return Counts(np.array(observed["sums"]), None if people is None else np.array(people))
-
-
+@step_function("weapon_data.observed_data")
 def observed_data(*, source: str, sums: Sequence[int], people: Sequence[Sequence[int]] | None) -> xr.Dataset:
-    """Return what is observed, for drawings: a step of its own, so that a file's name is no setting of others."""
+    """Return what is observed, for drawings.
+
+    A step of its own, so that a file's name is no setting of the others, whose results count whatever it is called.
+    """
     del people
     return xr.Dataset({"sums": ("count", np.array(sums))}, {"count": list(SUMS_HEADER)}, {"source": source})
 
 
 def read_observed(path: Path) -> Observed:
-    """Return the counts in a CSV: one row a person with six correct counts, or twelve counts, six correct first.
+    """Return the counts in a CSV: one row per person with six correct counts, or twelve counts, six correct first.
 
     Names of the cells may stand above the counts, and then decide which is which.
     """
     if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}. Pass a CSV with twelve counts, or with one row a person.")
+        raise FileNotFoundError(f"there is no file {path}. Pass a CSV with twelve counts, or with one row per person.")
     table = read_table(path)
     counts = np.array([numbers_in(path, number, row) for number, row in enumerate(table.rows, start=1)])
     if counts.shape == (2 * trees.NUM_CELLS, 1):
         counts = counts.T
     if counts.shape[1] == trees.NUM_CELLS:
-        return as_observed(_people(path, _in_order(path, table, counts, PEOPLE_HEADER)), path.name)
+        return _as_observed(_people(path, _in_order(path, table, counts, PEOPLE_HEADER)), path.name)
     if counts.shape == (1, 2 * trees.NUM_CELLS):
         sums = _sums(path, _in_order(path, table, counts, SUMS_HEADER)[0])
         return {"source": path.name, "sums": sums.tolist(), "people": None}
     raise ValueError(
-        f"{path} holds {counts.shape[0]} x {counts.shape[1]} numbers (rows x columns). Pass one row a person with the "
-        f"six counts of correct answers ({', '.join(PEOPLE_HEADER)}) and no other column, or one row of twelve counts, "
-        "the six of correct answers first, then the six of wrong ones in the same order."
+        f"{path} holds {counts.shape[0]} x {counts.shape[1]} numbers (rows x columns). Pass one row per person with "
+        f"the six counts of correct answers ({', '.join(PEOPLE_HEADER)}) and no other column, or one row of twelve "
+        "counts, the six of correct answers first, then the six of wrong ones in the same order."
     )
 
 
@@ -101,18 +105,18 @@ def _in_order(path: Path, table: Table, counts: NDArray[np.float64], expected: S
 
 
 def _people(path: Path, counts: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return one row a person, after a look at every count."""
+    """Return one row for each person, after a look at every count."""
     _check_whole(path, counts)
     over = np.argwhere(counts > NUM_TRIALS)
     if len(over):
         row, cell = over[0]
         raise ValueError(
             f"{path}, data row {row + 1} has {counts[row, cell]:g} correct answers in the cell {trees.CELLS[cell]!r}; "
-            f"a person has {NUM_TRIALS} trials a cell. Put one person a row; for sums over people give twelve counts."
+            f"a person has {NUM_TRIALS} trials per cell. Give one row per person, or twelve counts of sums."
         )
     if len(counts) < FEWEST_PEOPLE:
         raise ValueError(
-            f"{path} has {len(counts)} person; at least {FEWEST_PEOPLE} are needed. Put one person a row, or give the "
+            f"{path} has {len(counts)} person; at least {FEWEST_PEOPLE} are needed. Give one row per person, or the "
             "twelve counts of the sums over people."
         )
     return counts.astype(np.int64)
@@ -131,7 +135,7 @@ def _sums(path: Path, counts: NDArray[np.float64]) -> NDArray[np.int64]:
         )
     if totals[0] % NUM_TRIALS or totals[0] < FEWEST_PEOPLE * NUM_TRIALS:
         raise ValueError(
-            f"{path} has {totals[0]:g} answers a cell; with {NUM_TRIALS} trials a person it must be a multiple of "
+            f"{path} has {totals[0]:g} answers per cell; with {NUM_TRIALS} trials per person it must be a multiple of "
             f"{NUM_TRIALS}, for {FEWEST_PEOPLE} people at least. Leave out people who lack trials."
         )
     return counts.astype(np.int64)

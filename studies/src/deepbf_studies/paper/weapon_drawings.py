@@ -22,6 +22,7 @@ from deepbf_studies.paper.weapon import (
     IMPORTANCE,
     INTRINSIC,
     METHODS,
+    MODELS,
     NEED_PEOPLE,
     OUR_FULL,
     OUR_SUM,
@@ -32,7 +33,6 @@ from deepbf_studies.paper.weapon import (
     PAPER_SUM,
     plan,
 )
-from deepbf_studies.paper.weapon_answers import MODELS
 from deepbf_studies.paper.weapon_data import SIMULATED, read_observed
 
 # The paper's table, for the real data: Bayes factor, p1, p2.
@@ -44,7 +44,7 @@ PAPER_TABLE = {
     PAPER_FULL: (8.082, 0.198, 0.005),
     PAPER_GEOMETRIC: (1.7, 0.140, 0.023),
 }
-NEEDS_PEOPLE = "needs one row a person"
+NEEDS_PEOPLE = "needs one row per person"
 # Characters of the longest method's name, and a little.
 LABEL_WIDTH = 24
 DIRECTION = "process dissociation over Stroop"
@@ -58,6 +58,7 @@ def draw_table(results: Results) -> Drawing:
     rows = [row_of(results, method) for method in (*METHODS, EXACT)]
     at_paper = [tails_at(results, method, math.log(PAPER_BF)) for method in (*METHODS, EXACT)]
     accuracy = [_accuracy(results, method) for method in METHODS if method not in INTRINSIC]
+    in_paper = {method: [f"{bf:.3g}", f"{p1:.3f}", f"{p2:.3f}"] for method, (bf, p1, p2) in PAPER_TABLE.items()}
     source = _source(results)
     text = "\n\n".join(
         [
@@ -72,7 +73,7 @@ def draw_table(results: Results) -> Drawing:
             "square over those with an exact Bayes factor between 1/1000 and 1000:",
             _written_accuracy(accuracy),
             "The paper's table, for the real data:",
-            _written_paper(),
+            "\n".join(_table(["BF", "p1", "p2"], in_paper)),
         ]
     )
     numbers = {
@@ -105,7 +106,7 @@ def draw_figure_8(results: Results) -> Drawing:
     return Drawing(_told(results), {"": figure}, _figure_numbers(results))
 
 
-def draw_figure_s30(results: Results) -> Drawing:
+def _draw_figure_s30(results: Results) -> Drawing:
     """Return scatter plots of every two methods."""
     compared = (EXACT, OUR_SUM, PAPER_FULL, ABC_SUM, PAPER_ARITHMETIC, PAPER_GEOMETRIC)
     figure = Figure(figsize=(13, 13), layout="constrained")
@@ -114,7 +115,7 @@ def draw_figure_s30(results: Results) -> Drawing:
     return Drawing(_told(results), {"": figure}, _figure_numbers(results))
 
 
-def draw_figure_s31(results: Results) -> Drawing:
+def _draw_figure_s31(results: Results) -> Drawing:
     """Return the densities of the methods that figure 8 leaves out."""
     methods = [method for method in METHODS if method not in MAIN_DENSITIES]
     num_rows = -(-len(methods) // 2)
@@ -133,7 +134,7 @@ def _draw_densities(results: Results, method: str, axes: Any) -> None:
     """Draw a method's answers under each tree, the observed one, its repetitions, and the exact one."""
     evaluation = results["evaluation"]
     shown = evaluation.sel(estimator=[method]) if method in INTRINSIC else evaluation.sel(estimator=[method, EXACT])
-    observed = observed_repeats(results, method)
+    observed = _observed_repeats(results, method)
     known = observed[np.isfinite(observed)]
     exact = _exact_observed(results, method)
     plots.densities(
@@ -146,7 +147,7 @@ def _draw_densities(results: Results, method: str, axes: Any) -> None:
     )
 
 
-def observed_repeats(results: Results, method: str) -> NDArray[np.float64]:
+def _observed_repeats(results: Results, method: str) -> NDArray[np.float64]:
     """Return the log Bayes factors of the observed data in all repetitions of a method, the first one first."""
     found = {key[1]: one for key, one in results.items() if isinstance(key, tuple) and key[0] == method}
     return np.array([float(found[k]["observed"]) for k in sorted(found)])
@@ -164,7 +165,7 @@ def _log_bfs(results: Results, method: str) -> list[NDArray[np.float64]]:
 
 def row_of(results: Results, method: str) -> dict[str, Any]:
     """Return what a method says of the observed data; None where it has nothing to say."""
-    repeats = observed_repeats(results, method)
+    repeats = _observed_repeats(results, method)
     repeats = repeats[np.isfinite(repeats)]
     row: dict[str, Any] = {"method": method, "what": METHODS.get(method, "integration")}
     if len(repeats) == 0:
@@ -229,13 +230,10 @@ def _table(columns: list[str], rows: dict[str, list[str]]) -> list[str]:
 
 def _written_row(row: dict[str, Any]) -> list[str]:
     exact = "" if row["exact_bf"] is None else f"{row['exact_bf']:.3g}"
-    return [f"{row['bf']:.3g}", exact, _written_error(row), _written_tail(row["p1"]), _written_tail(row["p2"])]
-
-
-def _written_error(row: dict[str, Any]) -> str:
+    error = "" if row["log_bf_error"] is None else f"{row['log_bf_error']:.2g}"
     if row["log_bf_spread_of_repeats"] is not None:
-        return f"{row['log_bf_spread_of_repeats']:.2g} ({row['num_repeats']})"
-    return "" if row["log_bf_error"] is None else f"{row['log_bf_error']:.2g}"
+        error = f"{row['log_bf_spread_of_repeats']:.2g} ({row['num_repeats']})"
+    return [f"{row['bf']:.3g}", exact, error, _written_tail(row["p1"]), _written_tail(row["p2"])]
 
 
 def _written_tail(tail: dict[str, float]) -> str:
@@ -255,11 +253,6 @@ def _written_accuracy(rows: list[dict[str, Any]]) -> str:
     return "\n".join(_table(["Spearman, PD", "Spearman, Stroop", "error", "AUC"], cells))
 
 
-def _written_paper() -> str:
-    cells = {method: [f"{bf:.3g}", f"{p1:.3f}", f"{p2:.3f}"] for method, (bf, p1, p2) in PAPER_TABLE.items()}
-    return "\n".join(_table(["BF", "p1", "p2"], cells))
-
-
 def _source(results: Results) -> str:
     return str(results["observed"].attrs["source"])
 
@@ -272,7 +265,7 @@ def _heading(results: Results) -> str:
 
 def _told(results: Results) -> str:
     """Return the words under a figure: where the observed data come from, and what is not there."""
-    missing = [method for method in NEED_PEOPLE if not np.isfinite(observed_repeats(results, method)).any()]
+    missing = [method for method in NEED_PEOPLE if not np.isfinite(_observed_repeats(results, method)).any()]
     words = f"Observed data: {_source(results)}. Log Bayes factors are natural logs, {DIRECTION}."
     if missing:
         words += f"\nNot asked about the observed data, since it {NEEDS_PEOPLE}: {', '.join(missing)}."
@@ -285,7 +278,7 @@ def _figure_numbers(results: Results) -> dict[str, Any]:
         "observed": _source(results),
         "direction": DIRECTION,
         "observed_log_bf": {
-            method: [value if math.isfinite(value) else None for value in observed_repeats(results, method).tolist()]
+            method: [value if math.isfinite(value) else None for value in _observed_repeats(results, method).tolist()]
             for method in (*METHODS, EXACT)
         },
         "estimated_prior": dict(
@@ -307,14 +300,19 @@ TARGETS = (
         read_observed,
     ),
     Target(
-        "figure-s30", "Weapon identification: method against method", "Figure S30", plan, draw_figure_s30, read_observed
+        "figure-s30",
+        "Weapon identification: method against method",
+        "Figure S30",
+        plan,
+        _draw_figure_s30,
+        read_observed,
     ),
     Target(
         "figure-s31",
         "Weapon identification: densities of the other methods",
         "Figure S31",
         plan,
-        draw_figure_s31,
+        _draw_figure_s31,
         read_observed,
     ),
 )

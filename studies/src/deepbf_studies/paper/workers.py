@@ -20,7 +20,10 @@ CAN_CHOOSE_CORES = hasattr(os, "sched_setaffinity")
 
 
 def pool_of(workers: int) -> AbstractContextManager[ProcessPoolExecutor | None]:
-    """Return processes that compute steps, or nothing for one worker, which is this process."""
+    """Return processes that compute steps, or nothing for one worker, which is this process.
+
+    A context, which ends them. Each has a share of the cores to itself, as far as they go.
+    """
     if workers == 1:
         return nullcontext()
     # Fresh processes: a fork would copy JAX's threads in whatever state they are.
@@ -28,7 +31,7 @@ def pool_of(workers: int) -> AbstractContextManager[ProcessPoolExecutor | None]:
     shares: SimpleQueue[list[int]] = context.SimpleQueue()
     for share in shares_of(usable_cores(), workers):
         shares.put(share)
-    return ProcessPoolExecutor(workers, context, initializer=start, initargs=(shares,))
+    return ProcessPoolExecutor(workers, context, initializer=_start, initargs=(shares,))
 
 
 def usable_cores() -> list[int]:
@@ -37,16 +40,22 @@ def usable_cores() -> list[int]:
 
 
 def shares_of(cores: Sequence[int], workers: int) -> list[list[int]]:
-    """Return the cores of each worker: shared out as evenly as they go, or used by several where there are too few."""
+    """Return the cores of each worker: shared out as evenly as they go, or used by several where there are too few.
+
+    Examples
+    --------
+    >>> shares_of([0, 1, 2, 3, 4], 2)
+    [[0, 1], [2, 3, 4]]
+    """
     if len(cores) < workers:
         return [[cores[place % len(cores)]] if cores else [] for place in range(workers)]
     ends = [round(place * len(cores) / workers) for place in range(workers + 1)]
     return [list(cores[begin:end]) for begin, end in pairwise(ends)]
 
 
-def start(shares: SimpleQueue[list[int]]) -> None:
+def _start(shares: SimpleQueue[list[int]]) -> None:
     """Set a new worker up, before it loads anything that counts the cores."""
-    end_with_parent()
+    _end_with_parent()
     keep_to(shares.get())
 
 
@@ -59,7 +68,7 @@ def keep_to(cores: Sequence[int]) -> None:
         os.sched_setaffinity(0, cores)
 
 
-def end_with_parent() -> None:
+def _end_with_parent() -> None:
     """End this process as soon as the one that started it is gone, however it went: nobody waits for its work."""
     parent = parent_process()
     if parent is None:

@@ -1,53 +1,6 @@
 """Ready-made problems: models, the shape of their data and, where there is one, the exact Bayes factor."""
 
-from __future__ import annotations
+import lazy_loader
 
-from typing import TYPE_CHECKING
-
-from deepbf._lazy import lazy_names
-
-if TYPE_CHECKING:
-    from deepbf.example import negbin_poisson_log_bf
-    from deepbf_studies.problems.catalogue import load, names
-    from deepbf_studies.problems.exact.closed_forms import exponential_log_bf, normal_mean_log_bf
-    from deepbf_studies.problems.exact.covariate import covariate_log_bf
-    from deepbf_studies.problems.exact.linear_series import ar_ma_log_bf
-    from deepbf_studies.problems.exact.mixture import (
-        normal_mixture_log_bf,
-        normal_mixture_log_bf_by_enumeration,
-        normal_mixture_log_bf_by_quadrature,
-    )
-    from deepbf_studies.problems.exact.random_effects import random_effects_log_bf
-    from deepbf_studies.problems.study import Study
-
-__all__ = [
-    "Study",
-    "ar_ma_log_bf",
-    "covariate_log_bf",
-    "exponential_log_bf",
-    "load",
-    "names",
-    "negbin_poisson_log_bf",
-    "normal_mean_log_bf",
-    "normal_mixture_log_bf",
-    "normal_mixture_log_bf_by_enumeration",
-    "normal_mixture_log_bf_by_quadrature",
-    "random_effects_log_bf",
-]
-
-_HOMES = {
-    "Study": "study",
-    "ar_ma_log_bf": "exact.linear_series",
-    "covariate_log_bf": "exact.covariate",
-    "exponential_log_bf": "exact.closed_forms",
-    "load": "catalogue",
-    "names": "catalogue",
-    "negbin_poisson_log_bf": "toy",
-    "normal_mean_log_bf": "exact.closed_forms",
-    "normal_mixture_log_bf": "exact.mixture",
-    "normal_mixture_log_bf_by_enumeration": "exact.mixture",
-    "normal_mixture_log_bf_by_quadrature": "exact.mixture",
-    "random_effects_log_bf": "exact.random_effects",
-}
-
-__getattr__ = lazy_names(__name__, _HOMES)
+# Names are looked up when first used: a worker process that only simulates never loads the neural side.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

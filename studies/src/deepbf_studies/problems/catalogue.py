@@ -7,7 +7,16 @@ from functools import partial
 from typing import NamedTuple
 
 from deepbf import _checks
-from deepbf_studies.problems import covariate, five_counts, influenza, linear_series, random_effects, toy, weapon
+from deepbf_studies.problems import (
+    covariate,
+    five_counts,
+    influenza,
+    linear_series,
+    mixture,
+    random_effects,
+    toy,
+    weapon,
+)
 from deepbf_studies.problems.study import Study
 
 # The largest sample of the paper's figures.
@@ -27,7 +36,7 @@ _ENTRIES: dict[str, _Entry] = {
     "data-1-ii": _Entry(
         partial(toy.counts_study, label="Data 1 (ii)", beta=(1.0, 1.0), gamma=(1.0, 1.0)), _TOY_NUM_OBS
     ),
-    "data-2": _Entry(toy.mixture_study, _TOY_NUM_OBS),
+    "data-2": _Entry(mixture.mixture_study, _TOY_NUM_OBS),
     "data-3": _Entry(toy.waiting_times_study, _TOY_NUM_OBS),
     "weapon-sum": _Entry(weapon.weapon_sum_study, weapon.NUM_PEOPLE),
     "weapon-full": _Entry(weapon.weapon_full_study, weapon.NUM_PEOPLE),
@@ -40,7 +49,13 @@ _ENTRIES: dict[str, _Entry] = {
 
 
 def names() -> tuple[str, ...]:
-    """Return the names that `load` knows."""
+    """Return the names that `load` knows: those of the paper first.
+
+    Examples
+    --------
+    >>> names()[:4]
+    ('data-1-i', 'data-1-ii', 'data-2', 'data-3')
+    """
     return tuple(_ENTRIES)
 
 

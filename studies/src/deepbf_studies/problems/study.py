@@ -1,4 +1,7 @@
-"""A study: competing models, the shape of their data, and the exact answer where there is one."""
+"""What every problem is made of: `Study`, simulators of any sample size, and densities for NumPy and JAX arrays.
+
+JAX is never loaded here on behalf of NumPy arrays: workers that simulate a study do without it.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from deepbf.criticism.predictive_source import ExactPosterior
 from deepbf.models import Model
 
 # Any stands for None: almost every study has an exact answer, and whoever loads one of those by name may call it.
 ExactLogBf = Callable[[Any], NDArray[np.float64]] | Any
+
+Array = Any
+"""A NumPy array, a JAX array, traced or not, or a number; results are of the same library."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +34,7 @@ class Study:
     title
         One line in words.
     num_obs
-        Observations a data set.
+        The number of observations in a data set.
     models
         The competing models, in the order that gives every Bayes factor its direction.
     structure
@@ -36,9 +43,9 @@ class Study:
         Maps data sets along a leading axis to exact natural log Bayes factors, first model over second; None where
         nobody knows them.
     exact_log_evidence
-        Of more than two models: to exact natural log evidences, shape (data sets, models).
+        For studies of more than two models: maps data sets to exact natural log evidences, shape (data sets, models).
     exact_posteriors
-        Exact posterior samplers, one a model, where they are known.
+        Exact posterior samplers, one for each model, where they are known.
     observed
         The real data set, where there is one, laid out as the models simulate it.
     """
@@ -52,3 +59,58 @@ class Study:
     exact_log_evidence: Callable[[Any], NDArray[np.float64]] | None = None
     exact_posteriors: tuple[ExactPosterior, ...] | None = None
     observed: NDArray[Any] | None = None
+
+
+@dataclass(frozen=True)
+class OfSize:
+    """A simulator that draws `num_obs` observations, or as many as it is asked for.
+
+    Parameters
+    ----------
+    draw
+        ``draw(rng, params, num_obs=...)``: data sets for these parameters. A function of a module, so that models
+        built from it pickle.
+    num_obs
+        The number of observations where the caller names none.
+    """
+
+    draw: Callable[..., Any]
+    num_obs: int
+
+    def __call__(self, rng: np.random.Generator, params: Any, num_obs: int | None = None) -> Any:
+        """Return data sets for these parameters; a model without parameters gets the number of data sets instead."""
+        return self.draw(rng, params, num_obs=self.num_obs if num_obs is None else num_obs)
+
+
+def library_of(values: Array) -> tuple[Any, Array]:
+    """Return the library that made `values`, and `values` as its array of floats.
+
+    Densities of the studies take arrays of either library, so that baselines in NumPy and gradient-based samplers in
+    JAX can use the same function. Lists and plain numbers become NumPy arrays.
+
+    Examples
+    --------
+    >>> library, array = library_of([1, 2])
+    >>> library.__name__, array.dtype
+    ('numpy', dtype('float64'))
+    """
+    if hasattr(values, "__array_namespace__") and not isinstance(values, np.ndarray | np.generic):
+        return values.__array_namespace__(), values
+    # Float before any sum: integer sums of large counts would wrap around in silence.
+    return np, np.asarray(values, dtype=np.float64)
+
+
+def log_gamma_of(values: Array) -> Array:
+    """Return the log of the gamma function at each entry, computed by the library that made `values`.
+
+    Examples
+    --------
+    >>> log_gamma_of([1.0, 5.0]).round(4)
+    array([0.    , 3.1781])
+    """
+    xp, array = library_of(values)
+    if xp is np:
+        return gammaln(array)
+    from jax.scipy.special import gammaln as jax_gammaln
+
+    return jax_gammaln(array)

@@ -1,4 +1,7 @@
-"""Figures S13, S22 and S23: Z-values of every data source under every model, by exact and by trained posteriors."""
+"""Figures S13, S22 and S23: Z-values of every data source under every model, by exact and by trained posteriors.
+
+The cases are the paper's (Section S5.2): one data set of each model, and one of outliers.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from deepbf import plots
-from deepbf.criticism import ZValues, z_values
+from deepbf.criticism import PredictiveSource, ZValues, fit_posterior, z_values
 from deepbf.plots.criticism_plot import PANEL_SIZE
 from deepbf_studies import problems
-from deepbf_studies.paper.criticism_cases import EXACT, FLOW, GAN, NUM_OBS, observed_data, posterior_of
-from deepbf_studies.paper.prose import paragraph
-from deepbf_studies.paper.step import Step
-from deepbf_studies.paper.target import Drawing, Plan, Results, Target
+from deepbf_studies.paper.step import Step, step_function
+from deepbf_studies.paper.target import Drawing, Plan, Results, Target, paragraph
+from deepbf_studies.problems.study import Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+EXACT, FLOW, GAN = "exact", "flow", "gan"
+SAMPLERS = (EXACT, FLOW, GAN)
+# The paper's outliers, as one value of all entries.
+OUTLIERS = {"data-1-i": 18.0, "data-1-ii": 18.0, "data-2": 10.0, "data-3": 2.5}
+NUM_OBS = 128
+OBSERVED_SEED = 1_000_003
 SEED = 1
 IN_WORDS = {EXACT: "exact posterior", FLOW: "flow", GAN: "GAN"}
 # By model that predicts, by sampler, by data source. Models without parameters have the exact one alone.
@@ -45,10 +54,37 @@ SCALES = {
 }
 
 
+def observed_data(study: Study) -> dict[str, NDArray[Any]]:
+    """Return the criticised data sets by name: one simulated from each model, by its name, then one of outliers.
+
+    All observations of the last have one value, which is the paper's.
+    """
+    observed = {model.name: model.simulate(1, OBSERVED_SEED).data[0] for model in study.models}
+    value = OUTLIERS[study.name]
+    return {**observed, f"outliers, all {value:g}": np.full(study.num_obs, value)}
+
+
+def posterior_of(study: Study, model: int, sampler: str, **options: Any) -> PredictiveSource:
+    """Return a sampler of the posterior of one model: the exact one, or one trained with options of `fit_posterior`.
+
+    A model without parameters has nothing to learn: its predictions are its simulations.
+    """
+    if study.exact_posteriors is None:
+        raise ValueError(f"study must come with exact posteriors; received {study.name}. Pass one of {list(OUTLIERS)}.")
+    chosen = study.models[model]
+    if sampler == EXACT or chosen.prior is None:
+        return study.exact_posteriors[model]
+    return fit_posterior(chosen, structure="exchangeable", method=sampler, progress=False, **options)
+
+
+@step_function("criticism_panels.criticise_model")
 def criticise_model(
     *, study: str, num_obs: int, model: int, sampler: str, num_steps: int | None, num_replicates: int, seed: int
 ) -> xr.Dataset:
-    """Return draws of Z of one model's predictions, for every data source, by a posterior trained for it."""
+    """Return draws of Z of one model's predictions, for every data source, by one sampler of its posterior.
+
+    A step: at most one training run. `model` is the place of the model in its study.
+    """
     loaded = problems.load(study, num_obs=num_obs)
     posterior = posterior_of(loaded, model, sampler, **({} if sampler == EXACT else {"steps": num_steps, "seed": seed}))
     found = {
@@ -117,33 +153,28 @@ def draw(results: Results) -> Drawing:
         model = by_study.setdefault(study, {}).setdefault(str(result.attrs["model"]), {})
         model[sampler] = z_values_of(result)
         titles[study] = str(result.attrs["title"])
-    parts = [explanation(next(iter(results.values())).sizes["replicate"])]
-    parts += [written_study(titles[study], panels) for study, panels in by_study.items()]
-    figures = {"" if place == 0 else study: figure_of(by_study[study]) for place, study in enumerate(by_study)}
+    parts = [_explanation(next(iter(results.values())).sizes["replicate"])]
+    parts += [_written_study(titles[study], panels) for study, panels in by_study.items()]
+    figures = {"" if place == 0 else study: _figure_of(by_study[study]) for place, study in enumerate(by_study)}
     numbers = {
-        study: [numbers_of(sampler, source, values) for sampler, source, values in cases_of(panels)]
+        study: [
+            _numbers_of(sampler, source, values)
+            for by_sampler in panels.values()
+            for sampler, by_source in by_sampler.items()
+            for source, values in by_source.items()
+        ]
         for study, panels in by_study.items()
     }
     return Drawing("\n\n".join(parts), figures, numbers)
 
 
-def cases_of(panels: Panels) -> list[tuple[str, str, ZValues]]:
-    """Return every sampler, data source and Z-values."""
-    return [
-        (sampler, source, values)
-        for by_sampler in panels.values()
-        for sampler, by_source in by_sampler.items()
-        for source, values in by_source.items()
-    ]
-
-
-def numbers_of(sampler: str, source: str, values: ZValues) -> dict[str, Any]:
+def _numbers_of(sampler: str, source: str, values: ZValues) -> dict[str, Any]:
     """Return one case as plain data, without the draws."""
     case = {name: value for name, value in values.to_dict().items() if name != "z"}
     return {"sampler": sampler, "source": source, **case}
 
 
-def explanation(num_replicates: int) -> str:
+def _explanation(num_replicates: int) -> str:
     """Return what is shown, and what the paper found."""
     shown = (
         "Z: the mean probability of being observed that a classifier gives to fresh predictions of a model, given the",
@@ -159,16 +190,17 @@ def explanation(num_replicates: int) -> str:
     return f"{paragraph(*shown)}\n{paragraph(*found)}"
 
 
-def written_study(title: str, panels: Panels) -> str:
+def _written_study(title: str, panels: Panels) -> str:
     """Return the table of one study, samplers side by side, and whether it agrees with the paper."""
-    samplers = samplers_of(panels)
+    # All that any of the models has.
+    samplers = list(dict.fromkeys(sampler for by_sampler in panels.values() for sampler in by_sampler))
     widest = max(len(name) for by_sampler in panels.values() for name in [*panels, *next(iter(by_sampler.values()))])
     heads = f"{'data':<{widest}}  {'predictions':<{widest}}"
     lines = [title, "", f"  {'':<{2 * widest + 2}}" + "".join(f"   {IN_WORDS[name]:^26}" for name in samplers)]
     lines += [f"  {heads}" + f"   {'2.5%':>6}{'mean':>7}{'97.5%':>7} {'1/2?':>5}" * len(samplers)]
     for source in next(iter(next(iter(panels.values())).values())):
         for model, by_sampler in panels.items():
-            cells = "".join(f"   {cells_of(by_sampler.get(name, by_sampler[EXACT])[source])}" for name in samplers)
+            cells = "".join(f"   {_cells_of(by_sampler.get(name, by_sampler[EXACT])[source])}" for name in samplers)
             lines.append(f"  {source:<{widest}}  {model:<{widest}}{cells}")
     lines.append("")
     for name in samplers:
@@ -176,12 +208,7 @@ def written_study(title: str, panels: Panels) -> str:
     return "\n".join(lines)
 
 
-def samplers_of(panels: Panels) -> list[str]:
-    """Return all samplers that any of the models has."""
-    return list(dict.fromkeys(sampler for by_sampler in panels.values() for sampler in by_sampler))
-
-
-def cells_of(values: ZValues) -> str:
+def _cells_of(values: ZValues) -> str:
     """Return the quantiles and the mean of one case, and whether 1/2 lies inside."""
     inside = "in" if values.covers_half else "out"
     return f"{values.low:>6.3f}{values.mean:>7.3f}{values.high:>7.3f} {inside:>5}"
@@ -202,7 +229,7 @@ def finding(panels: Panels, sampler: str) -> str:
     return f"{own} and {far}, {agrees}; {others}."
 
 
-def figure_of(panels: Panels) -> Figure:
+def _figure_of(panels: Panels) -> Figure:
     """Return the panels of one study: a row for each model and sampler, a column for each data source."""
     from matplotlib.figure import Figure
 

@@ -15,8 +15,17 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp, xlog1py, xlogy
 
 from deepbf.models import Model
-from deepbf_studies.problems.epidemic import Chances, Counts, Epidemic, Floats, School
-from deepbf_studies.problems.influenza import PRIORS, epidemic_model, epidemic_of, param_names
+from deepbf_studies.problems.influenza import (
+    PRIORS,
+    Chances,
+    Counts,
+    Epidemic,
+    Floats,
+    School,
+    epidemic_model,
+    epidemic_of,
+    param_names,
+)
 
 # Simulations that find the region of the parameters at all, and how many of the nearest place the first proposal.
 NUM_SCREENED = 20_000
@@ -85,7 +94,7 @@ def log_evidence(name: str, observed: Counts, rounds: Sequence[Round], *, seed: 
     name
         The model, as `deepbf_studies.problems.influenza` calls it.
     observed
-        Numbers in bed, one a day.
+        Numbers in bed on each day.
     rounds
         Rounds before the last only place the next round's proposal.
     seed
@@ -95,7 +104,7 @@ def log_evidence(name: str, observed: Counts, rounds: Sequence[Round], *, seed: 
     """
     rng = np.random.default_rng(seed)
     names, epidemic = param_names(name), epidemic_of(name, steps_a_day)
-    proposal = first_proposal(epidemic_model(name, num_obs=len(observed), steps_a_day=steps_a_day), observed, seed)
+    proposal = _first_proposal(epidemic_model(name, num_obs=len(observed), steps_a_day=steps_a_day), observed, seed)
     found = None
     for one in rounds:
         draws, log_density = proposal.draw(rng, one.num_draws)
@@ -104,13 +113,13 @@ def log_evidence(name: str, observed: Counts, rounds: Sequence[Round], *, seed: 
         log_likelihood = filtered_log_likelihood(rng, epidemic, params, observed, one.num_particles)
         log_weights = log_likelihood + log_prior - log_density
         proposal = Proposal.of(draws, flattened(log_weights))
-        found = summed_up(log_weights, params)
+        found = _summed_up(log_weights, params)
     if found is None:
         raise ValueError("rounds must hold at least one round; received none.")
     return found
 
 
-def first_proposal(model: Model, observed: Counts, seed: int) -> Proposal:
+def _first_proposal(model: Model, observed: Counts, seed: int) -> Proposal:
     """Return a proposal at the parameters whose simulations come nearest to the observed numbers.
 
     Square roots of counts vary about as much at the peak as at the ends.
@@ -127,7 +136,10 @@ def first_proposal(model: Model, observed: Counts, seed: int) -> Proposal:
 
 
 def flattened(log_weights: Floats) -> Floats:
-    """Return weights that sum to 1, raised to a power below 1 where few draws would carry them all."""
+    """Return weights that sum to 1, raised to a power below 1 where few draws would carry them all.
+
+    The power falls until `FEWEST_EFFECTIVE` draws carry them, so that a proposal is never placed by one or two.
+    """
     power = 1.0
     while True:
         weights = np.exp(power * (log_weights - log_weights.max()))
@@ -137,7 +149,7 @@ def flattened(log_weights: Floats) -> Floats:
         power *= 0.8
 
 
-def summed_up(log_weights: Floats, params: dict[str, Floats]) -> Evidence:
+def _summed_up(log_weights: Floats, params: dict[str, Floats]) -> Evidence:
     """Return the mean weight in logarithms, with its error."""
     weights = np.exp(log_weights - log_weights.max())
     mean = weights.mean()
@@ -157,7 +169,10 @@ def filtered_log_likelihood(
     observed: Counts,
     num_particles: int,
 ) -> Floats:
-    """Return estimated log likelihoods of the numbers in bed, one a draw of the parameters; -inf where all die."""
+    """Return estimated log likelihoods of the numbers in bed, for each draw of the parameters.
+
+    -inf where no particle can have made the numbers. Unbiased before the logarithm, whatever `num_particles`.
+    """
     num_draws = len(params["reproduction"])
     at_once = max(1, PARTICLES_AT_ONCE // num_particles)
     found = []
@@ -179,19 +194,23 @@ def _filter_block(
         log_promise = np.zeros(shape)
         for remaining in range(epidemic.steps_a_day, 1, -1):
             if remaining % STEPS_BETWEEN_LOOKS == 0:
-                promise = promise_of(school, chances, number, remaining)
-                log_mean, chosen = resampled(rng, promise - log_promise)
+                promise = _promise_of(school, chances, number, remaining)
+                log_mean, chosen = _resampled(rng, promise - log_promise)
                 log_likelihood += log_mean
-                school, contacts, log_promise = chosen_of(school, chosen), take(contacts, chosen), take(promise, chosen)
+                school, contacts, log_promise = (
+                    _chosen_of(school, chosen),
+                    _take(contacts, chosen),
+                    _take(promise, chosen),
+                )
             school = epidemic.step(rng, school, chances, contacts)
-        school, log_weights = last_step_of_day(rng, epidemic, school, chances, contacts, number)
-        log_mean, chosen = resampled(rng, log_weights - log_promise)
+        school, log_weights = _last_step_of_day(rng, epidemic, school, chances, contacts, number)
+        log_mean, chosen = _resampled(rng, log_weights - log_promise)
         log_likelihood += log_mean
-        school = chosen_of(school, chosen)
+        school = _chosen_of(school, chosen)
     return log_likelihood
 
 
-def promise_of(school: School, chances: Chances, number: int, remaining: int) -> Floats:
+def _promise_of(school: School, chances: Chances, number: int, remaining: int) -> Floats:
     """Return how probable it looks, in logs, that a day ends with `number` in bed, so many steps before its end.
 
     A guess that is divided out later: a bad one costs precision, not truth. Flows in and out of bed go on as they are.
@@ -203,7 +222,7 @@ def promise_of(school: School, chances: Chances, number: int, remaining: int) ->
     return -0.5 * away**2 / variance - 0.5 * np.log(variance)
 
 
-def last_step_of_day(
+def _last_step_of_day(
     rng: np.random.Generator, epidemic: Epidemic, school: School, chances: Chances, contacts: Floats, number: int
 ) -> tuple[School, Floats]:
     """Return the school after a step that ends with exactly `number` in bed, and the log chance of that.
@@ -219,8 +238,8 @@ def last_step_of_day(
     fit_up = last_stage * _variance(chances.next_bed_stage) > school.infectious * _variance(chances.to_bed)
     log_weights = np.where(
         fit_up,
-        log_binomial(fits_up, last_stage, chances.next_bed_stage),
-        log_binomial(fits_to_bed, school.infectious, chances.to_bed),
+        _log_binomial(fits_up, last_stage, chances.next_bed_stage),
+        _log_binomial(fits_to_bed, school.infectious, chances.to_bed),
     )
     # Impossible moves have weight 0; they are cut to possible ones so that nothing after them fails.
     moving[-1] = np.where(fit_up, np.clip(fits_up, 0, last_stage), moving[-1])
@@ -232,7 +251,7 @@ def _variance(prob: Floats) -> Floats:
     return prob * (1.0 - prob)
 
 
-def log_binomial(counts: Counts, totals: Counts, probs: Floats) -> Floats:
+def _log_binomial(counts: Counts, totals: Counts, probs: Floats) -> Floats:
     """Return log probabilities of counts out of totals; -inf for those that cannot be."""
     possible = (counts >= 0) & (counts <= totals)
     inside = np.where(possible, counts, 0)
@@ -240,8 +259,8 @@ def log_binomial(counts: Counts, totals: Counts, probs: Floats) -> Floats:
     return np.where(possible, log_ways + xlogy(inside, probs) + xlog1py(totals - inside, -probs), -np.inf)
 
 
-def resampled(rng: np.random.Generator, log_weights: Floats) -> tuple[Floats, NDArray[np.intp]]:
-    """Return the log of the mean weight, one a draw of the parameters, and particles drawn by their weights.
+def _resampled(rng: np.random.Generator, log_weights: Floats) -> tuple[Floats, NDArray[np.intp]]:
+    """Return the log of the mean weight for each draw of the parameters, and particles drawn by their weights.
 
     Systematic within each draw; places are those of the flat array.
     """
@@ -260,12 +279,12 @@ def resampled(rng: np.random.Generator, log_weights: Floats) -> tuple[Floats, ND
     return log_mean, np.clip(places.reshape(num_draws, -1), first, first + num_particles - 1)
 
 
-def take(values: NDArray[Any], chosen: NDArray[np.intp]) -> NDArray[Any]:
+def _take(values: NDArray[Any], chosen: NDArray[np.intp]) -> NDArray[Any]:
     """Return the values of the chosen particles."""
     return values.ravel()[chosen]
 
 
-def chosen_of(school: School, chosen: NDArray[np.intp]) -> School:
+def _chosen_of(school: School, chosen: NDArray[np.intp]) -> School:
     """Return the chosen particles."""
-    susceptible, latent, infectious = (take(counts, chosen) for counts in school[:3])
-    return School(susceptible, latent, infectious, tuple(take(stage, chosen) for stage in school.in_bed))
+    susceptible, latent, infectious = (_take(counts, chosen) for counts in school[:3])
+    return School(susceptible, latent, infectious, tuple(_take(stage, chosen) for stage in school.in_bed))

@@ -6,12 +6,12 @@ from numpy.typing import NDArray
 from scipy import integrate, stats
 
 from deepbf_studies.problems import (
+    mixture_quadrature,
     normal_mixture_log_bf,
     normal_mixture_log_bf_by_enumeration,
     normal_mixture_log_bf_by_quadrature,
 )
-from deepbf_studies.problems.exact import mixture_quadrature
-from tests.truth import joint_normal
+from studies.tests.problems import joint_normal
 
 ROUTES = {
     "automatic": normal_mixture_log_bf,

@@ -7,7 +7,7 @@ import pytest
 from scipy import integrate, stats
 
 from deepbf_studies import problems
-from deepbf_studies.problems.exact.count_models import (
+from deepbf_studies.problems.five_counts import (
     negbin_log_evidence,
     poisson_log_evidence,
     zero_inflated_log_evidence,

@@ -1,1 +1,0 @@
-"""Exact answers to the problems: closed forms, enumeration and quadrature."""
