@@ -251,7 +251,7 @@ def test_bad_draws_are_refused(draws: Floats, message: str) -> None:
         (lambda x: np.where(x[:, 0] > 0, 0.0, -np.inf), "posterior draws lie outside the support"),
         (lambda x: np.where(x[:, 0] > 0, 0.0, np.inf), "the log density returned inf"),
         (lambda x: np.log(-np.abs(x[:, 0])), "the log density returned nan"),
-        (lambda x: x, "log_density must return one number a point"),
+        (lambda x: x, "log_density must return one number per point"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:invalid value")

@@ -75,7 +75,8 @@ METHODS: dict[str, tuple[Method, float]] = {
         0.01,
     ),
     "logistic": (partial(baselines.abc_logistic, num_simulations=20_000, num_kept=4_000), 0.5),
-    "forest": (partial(baselines.abc_forest, num_simulations=4_000, num_trees=100), 0.5),
+    # With 4,000 simulations the reported error exceeds the cap below for about one seed in six.
+    "forest": (partial(baselines.abc_forest, num_simulations=12_000, num_trees=100), 0.5),
     "bridge": (partial(baselines.bridge, num_draws=500), 0.01),
     "warp bridge": (partial(baselines.warp_bridge, num_draws=500), 0.01),
     "integration": (baselines.integrate, 1e-6),

@@ -261,7 +261,7 @@ def test_bad_models_are_named(changes: dict[str, Any], message: str) -> None:
         ({"relative_error": 1e-20}, "relative_error must lie between 1e-11"),
         ({"relative_error": 0}, "relative_error must be finite and above 0"),
         ({"route": "adaptve"}, "Did you mean 'adaptive'"),
-        ({"bounds": [(0, 1)]}, re.escape("bounds must have one entry a model (a, b)")),
+        ({"bounds": [(0, 1)]}, re.escape("bounds must have one entry per model (a, b)")),
         ({"bounds": [(1, 0), None]}, re.escape("low < high, or one such pair for each of its 1 parameters; received")),
         ({"bounds": ["wide", None]}, "received 'wide'"),
         ({"seed": -1}, "seed must be a non-negative int"),

@@ -30,7 +30,7 @@ LEAST_EFFECTIVE_SAMPLE_SIZE = 100.0
 # One draw that carries this share of the evidence decides it alone.
 MOST_WEIGHT_SHARE = 0.1
 
-# Draws a round of adaptation; means and variances good to some per cent are all that the rounds pass on.
+# Draws in each round of adaptation; means and variances good to some per cent are all that the rounds pass on.
 _ADAPT_DRAWS = 2000
 # Each round raises the temperature until this share of its draws is effective.
 _ADAPT_SHARE = 0.2
@@ -42,7 +42,7 @@ _MOST_FINAL_ROUNDS = 6
 _INFLATION = 1.5
 # Pieces that the posterior is cut into at most, and effective draws that each must have to be fitted.
 _MOST_PIECES = 16
-_DRAWS_A_PIECE = 50
+_DRAWS_PER_PIECE = 50
 # Pieces that just touch would leave gaps between them.
 _PIECE_INFLATION = 1.3
 # Shapes below this put draws next to the edge: those of a normal posterior four of its deviations away from it.
@@ -57,7 +57,7 @@ _CHECKED_DRAWS = 1000
 class _Proposal:
     """prior_share times the prior plus the rest times a mixture of products of Betas.
 
-    `a` and `b` have shape (pieces, parameters), `shares` one entry a piece, summing to 1.
+    `a` and `b` have shape (pieces, parameters), `shares` one entry per piece, summing to 1.
     """
 
     model: Model
@@ -70,7 +70,8 @@ class _Proposal:
     def draw(self, rng: np.random.Generator, size: int) -> Points:
         """Return `size` draws as rows, a fixed number of them from each part, which is less noisy than a random one."""
         num_prior, *num_each = self.part_sizes(size)
-        parts = [joint.draw_params(self.model, self.layout, rng, num_prior)]
+        assert self.model.prior is not None
+        parts = [self.layout.flatten(self.model.prior(rng, num_prior))]
         parts += [rng.beta(a, b, (n, len(a))) for a, b, n in zip(self.a, self.b, num_each, strict=True)]
         return np.clip(np.concatenate(parts), _LEAST, _MOST)
 
@@ -147,11 +148,33 @@ def importance(
     which also serves several modes. A mode that no round has met is missed by error and effective sample size alike,
     until one of the prior's draws finds it. A warning says where the effective sample size is below 100 or one draw
     holds a tenth of the evidence.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import deepbf
+    >>> heads = lambda rng, prob: rng.binomial(4, prob, len(prob))[:, None]
+    >>> log_binomial = lambda prob, data: data[:, 0] * np.log(prob) + (4 - data[:, 0]) * np.log1p(-prob)
+    >>> unknown = deepbf.Model(
+    ...     "unknown", prior=lambda rng, size: rng.uniform(size=size), simulator=heads,
+    ...     log_prior=np.zeros_like, log_likelihood=log_binomial, transform="unit",
+    ... )
+    >>> fair = deepbf.Model(
+    ...     "fair", simulator=lambda rng, size: rng.binomial(4, 0.5, (size, 1)),
+    ...     log_likelihood=lambda params, data: log_binomial(0.5, data),
+    ... )
+    >>> result = importance([unknown, fair], [[4]])  # 1/5 over 1/16
+    >>> bool(abs(result.log_bf - np.log(16 / 5))[0] < 4 * result.log_bf_error[0] + 1e-9)
+    True
     """
     model_set = ModelSet.of(models)
     joint.check_densities(model_set)
     num_draws = _checks.check_count("num_draws", num_draws, least=LEAST_DRAWS)
-    prior_share = _check_share("prior_share", prior_share)
+    prior_share = _checks.check_positive("prior_share", prior_share)
+    if prior_share >= 1:
+        raise ValueError(
+            f"prior_share must lie between 0 and 1, both excluded; received {prior_share}. Pass, for example, 0.1."
+        )
     seed = _checks.check_seed("seed", seed)
     data = check_observed(model_set, observed, seed=seed)
     layouts = [_check_unit_params(model, seed=seed) for model in model_set.models]
@@ -264,7 +287,7 @@ def _split(points: Points, log_weights: Values) -> list[NDArray[np.intp]]:
     Along a ridge, or over several modes, a chain of independent Betas follows what a single one cannot.
     """
     weights = np.exp(log_weights - log_weights.max())
-    num_pieces = np.clip(_effective_size(log_weights) / _DRAWS_A_PIECE, 1, _MOST_PIECES)
+    num_pieces = np.clip(_effective_size(log_weights) / _DRAWS_PER_PIECE, 1, _MOST_PIECES)
     pieces = [np.arange(len(points))]
     for _ in range(int(np.log2(num_pieces))):
         pieces = [half for rows in pieces for half in _halves(points, weights, rows)]
@@ -348,15 +371,6 @@ def _check_unit_params(model: Model, *, seed: int) -> Unconstrained | None:
             f"{draws[outside][0]:g}. Use bridge sampling, or give the model parameters on a unit scale."
         )
     return layout
-
-
-def _check_share(argument: str, value: float) -> float:
-    number = _checks.check_positive(argument, value)
-    if number >= 1:
-        raise ValueError(
-            f"{argument} must lie between 0 and 1, both excluded; received {value}. Pass, for example, 0.1."
-        )
-    return number
 
 
 def _warnings(model_set: ModelSet, effective: Values, largest: Values) -> tuple[str, ...]:

@@ -37,9 +37,9 @@ ROUTES = ("adaptive", "grid")
 
 # The log density at the faces of the region, below its peak: exp(-7) of the error allowed, for the mass beyond them.
 _LOG_MARGIN = 7.0
-# Nodes a parameter, by number of parameters; the last one costs about a tenth of a second.
+# Nodes along each parameter, by number of parameters; the last one costs about a tenth of a second.
 _GRID_NODES = {1: (24, 36, 54, 80, 120, 180), 2: (20, 30, 45, 68, 102, 153), 3: (24, 30, 40, 54, 80)}
-# Evaluations and subdivisions after which the adaptive route gives up and says so: some seconds a data set.
+# Evaluations and subdivisions after which the adaptive route gives up and says so: some seconds per data set.
 _MOST_EVALUATIONS = 2e7
 _MOST_SUBDIVISIONS = 5000
 # Of the Gauss-Kronrod rule; in three dimensions 21 needed twice the evaluations of 15 (measured).
@@ -57,6 +57,7 @@ class Integral(NamedTuple):
 
 
 _NOT_LOCATED = Integral(np.nan, np.nan, False)
+_legendre = lru_cache(np.polynomial.legendre.leggauss)
 
 
 def integrate(
@@ -78,15 +79,15 @@ def integrate(
     observed
         One data set, or many along a leading axis.
     bounds
-        One entry a model: None, one pair (low, high) for all its parameters, or a pair a parameter; infinite ones are
-        allowed. By default the model's `transform` decides.
+        One entry per model: None, one pair (low, high) for all its parameters, or one pair for each; infinite bounds
+        are allowed. By default the model's `transform` decides.
     relative_error
         The error of each evidence to reach, as a share of it.
     route
         "adaptive": SciPy's cubature over the whole range. "grid": a product rule on the region that holds the mass,
         refined until two agree, several times faster; where it does not settle, the adaptive route is taken.
     seed
-        Of the prior draws that start the search for modes; the integrals are deterministic.
+        The seed of the prior draws that start the search for modes; the integrals are deterministic.
 
     Returns
     -------
@@ -110,10 +111,20 @@ def integrate(
     """
     model_set = ModelSet.of(models)
     joint.check_densities(model_set)
-    relative_error = _check_relative_error(relative_error)
+    relative_error = _checks.check_positive("relative_error", relative_error)
+    if not 1e-11 <= relative_error <= 0.1:
+        raise ValueError(
+            f"relative_error must lie between 1e-11, near what rounding allows, and 0.1; received {relative_error}. "
+            "Pass, for example, relative_error=1e-6."
+        )
     route = _checks.check_choice("route", route, ROUTES)
     seed = _checks.check_seed("seed", seed)
-    entries = _check_bounds_entries(bounds, model_set)
+    entries = [None] * len(model_set) if bounds is None else bounds
+    if not isinstance(entries, Sequence) or len(entries) != len(model_set):
+        raise ValueError(
+            f"bounds must have one entry per model ({', '.join(model_set.names)}), each None, (low, high) or one pair "
+            f"for each parameter; received {bounds!r}."
+        )
     data = check_observed(model_set, observed, seed=seed)
     searches = [_prepare(model, entry, seed=seed) for model, entry in zip(model_set.models, entries, strict=True)]
 
@@ -142,7 +153,12 @@ def integrate(
 
 
 def log_integral(log_density: LogDensity, search: Search, *, relative_error: float, route: str) -> Integral:
-    """Return the log of the integral of exp(log_density) over the bounds of `search`."""
+    """Return the log of the integral of exp(log_density) over the bounds of `search`.
+
+    `log_density` maps rows of parameters to one number each, and may have a method `on_grid` (see
+    `deepbf.baselines.mode_search.on_grid`). `relative_error` and `route` are those of `integrate`. The log integral is
+    nan where no prior draw has a density above 0.
+    """
     boxes = locate(log_density, search, drop=_LOG_MARGIN - np.log(relative_error))
     if not boxes:
         return _NOT_LOCATED
@@ -178,15 +194,10 @@ def _product_rule(log_density: LogDensity, box: Box, log_peak: float, num_nodes:
     return float(values) * float(np.prod(half))
 
 
-@lru_cache
-def _legendre(num_nodes: int) -> tuple[Values, Values]:
-    return np.polynomial.legendre.leggauss(num_nodes)
-
-
 def _adaptive_integral(log_density: LogDensity, search: Search, boxes: list[Box], relative_error: float) -> Integral:
     """Return the integral over the whole range by SciPy's cubature: the boxes first, then what lies around them.
 
-    One call a region, and not one call with the corners as `points`: SciPy 1.17 puts the regions that these make into
+    One call per region, and not one call with the corners as `points`: SciPy 1.17 puts the regions that these make into
     its heap unsorted, and may go on to divide empty ones while the mass waits.
     """
     # In units of the box, infinite ranges are mapped to finite ones where the mass is.
@@ -271,17 +282,6 @@ def _prepare(model: Model, entry: Any, *, seed: int) -> tuple[Unconstrained, Sea
     return layout, prepare_search(draws, low, high)
 
 
-def _check_bounds_entries(bounds: Sequence[Any] | None, model_set: ModelSet) -> Sequence[Any]:
-    if bounds is None:
-        return [None] * len(model_set)
-    if not isinstance(bounds, Sequence) or len(bounds) != len(model_set):
-        raise ValueError(
-            f"bounds must have one entry a model ({', '.join(model_set.names)}), each None, (low, high) or a pair a "
-            f"parameter; received {bounds!r}."
-        )
-    return bounds
-
-
 def _check_bounds(model: Model, layout: Unconstrained, entry: Any) -> tuple[Values, Values]:
     try:
         pairs = np.asarray(entry, dtype=np.float64)
@@ -295,16 +295,6 @@ def _check_bounds(model: Model, layout: Unconstrained, entry: Any) -> tuple[Valu
             f"each of its {layout.num_coordinates} parameters; received {entry!r}."
         )
     return pairs[:, 0], pairs[:, 1]
-
-
-def _check_relative_error(value: float) -> float:
-    number = _checks.check_positive("relative_error", value)
-    if not 1e-11 <= number <= 0.1:
-        raise ValueError(
-            f"relative_error must lie between 1e-11, near what rounding allows, and 0.1; received {value}. "
-            "Pass, for example, relative_error=1e-6."
-        )
-    return number
 
 
 def _warnings(

@@ -14,7 +14,10 @@ Values = NDArray[np.float64]
 
 
 def check_densities(model_set: ModelSet) -> None:
-    """Refuse models that lack the densities which a likelihood baseline needs."""
+    """Raise if a model lacks the densities which a likelihood baseline needs.
+
+    Those are `log_prior` and `log_likelihood`; a model without parameters needs its `log_likelihood` alone.
+    """
     for model in model_set.models:
         needed = ("log_likelihood",) if model.prior is None else ("log_prior", "log_likelihood")
         for argument in needed:
@@ -25,14 +28,11 @@ def check_densities(model_set: ModelSet) -> None:
                 )
 
 
-def draw_params(model: Model, layout: Unconstrained, rng: np.random.Generator, size: int) -> Points:
-    """Return `size` draws from the prior as rows."""
-    assert model.prior is not None
-    return layout.flatten(model.prior(rng, size))
-
-
 def layout_of(model: Model, *, seed: int) -> Unconstrained | None:
-    """Return how the model's parameters become rows of numbers and back, or None for a model without any."""
+    """Return how the model's parameters become rows of numbers and back, or None for a model without any.
+
+    Two draws from the prior, with `seed`, show the shape of the parameters.
+    """
     params = model.simulate(2, seed).params
     return None if params is None else Unconstrained.fit(params, model.transform)
 
@@ -71,10 +71,10 @@ class LogJoint:
 
 
 def needs_repeated_data(model: Model, layout: Unconstrained, data: NDArray[np.generic], *, seed: int) -> bool:
-    """Return whether the log likelihood wants one copy of a data set a parameter, instead of one that broadcasts.
+    """Return whether the log likelihood wants a copy of the data set for each parameter, not one that broadcasts.
 
-    A leading axis of 1 is all that most need, and saves them from doing the same sums once a parameter; those that pair
-    parameters and data one by one fail with it, or answer differently.
+    A leading axis of 1 is all that most need, and saves them from doing the same sums for each parameter; those that
+    pair parameters and data one by one fail with it, or answer differently.
     """
     points = layout.flatten(model.simulate(3, seed).params)
     once, repeated = (LogJoint(model, layout, data[0], repeat=repeat) for repeat in (False, True))
@@ -86,7 +86,10 @@ def needs_repeated_data(model: Model, layout: Unconstrained, data: NDArray[np.ge
 
 
 def log_likelihood_without_params(model: Model, data: NDArray[np.generic]) -> Values:
-    """Return the log likelihood of each data set under a model without parameters, which is its log evidence."""
+    """Return the log likelihood of each data set under a model without parameters, which is its log evidence.
+
+    One number per data set along the leading axis of `data`; -inf where the data are impossible.
+    """
     assert model.log_likelihood is not None
     values = np.empty(len(data))
     for i, dataset in enumerate(data):
@@ -94,7 +97,7 @@ def log_likelihood_without_params(model: Model, data: NDArray[np.generic]) -> Va
         if value.size != 1:
             raise ValueError(
                 f"log_likelihood of model {model.name!r} returned shape {value.shape} for one data set of shape "
-                f"{dataset.shape}; return one number a data set. Sum over the observations."
+                f"{dataset.shape}; return one number per data set. Sum over the observations."
             )
         values[i] = value.item()
         if np.isnan(values[i]) or values[i] == np.inf:
@@ -113,7 +116,7 @@ def _check_values(
     if values.shape != (len(points),):
         raise ValueError(
             f"{argument} of model {model.name!r} returned shape {values.shape} for {len(points)} parameter values; "
-            f"it must be ({len(points)},), one number a leading index. Sum over the parameters of a draw"
+            f"it must be ({len(points)},), one number per leading index. Sum over the parameters of a draw"
             f"{'' if argument == 'log_prior' else ' and over the observations'}."
         )
     bad = np.isnan(values) | (values == np.inf)

@@ -20,7 +20,9 @@ LogDensity = Callable[[Points], Values]
 
 
 def on_grid(log_density: LogDensity, axes: np.ndarray) -> np.ndarray:
-    """Return the log density on the product grid of `axes`, one row of nodes a parameter, one axis a parameter.
+    """Return the log density on the product grid of `axes`, which holds one row of nodes per parameter.
+
+    What comes back has one axis per parameter.
 
     A density with a method `on_grid` of its own, which can do without evaluating every point alone, is asked for it.
     """
@@ -61,12 +63,12 @@ class Search(NamedTuple):
 
     @property
     def inner_low(self) -> Values:
-        """The bounds, a little inside."""
+        """The lower bounds, moved a little inside."""
         return self.low + _BOUND_GAP * self.spread
 
     @property
     def inner_high(self) -> Values:
-        """The bounds, a little inside."""
+        """The upper bounds, moved a little inside."""
         return self.high - _BOUND_GAP * self.spread
 
 
@@ -79,7 +81,11 @@ class Box(NamedTuple):
 
 
 def prepare_search(draws: Points, low: Values, high: Values) -> Search:
-    """Return a search over the box of `low` and `high`, started from these draws of the prior."""
+    """Return a search over the box of `low` and `high`, started from these draws of the prior.
+
+    `draws` has shape (draws, parameters), `low` and `high` one entry per parameter; they may be infinite. The nearest
+    neighbours of each draw are found here, once for all data sets.
+    """
     quartiles = np.quantile(draws, [0.25, 0.75], axis=0)
     # Quartiles, since a heavy-tailed prior may have no standard deviation; its extremes if half the draws are equal.
     spread = quartiles[1] - quartiles[0]
@@ -91,7 +97,11 @@ def prepare_search(draws: Points, low: Values, high: Values) -> Search:
 
 
 def locate(log_density: LogDensity, search: Search, *, drop: float) -> list[Box]:
-    """Return disjoint boxes that hold the mass, the highest first; an empty list if no draw has positive density."""
+    """Return disjoint boxes that hold the mass, the highest first; an empty list if no draw has positive density.
+
+    Outside of the boxes the log density is more than `drop` below its peak, as far as the search could see. A mode that
+    is lower than the highest by more than `drop` gets no box.
+    """
     values = log_density(search.draws)
     if not (values > -np.inf).any():
         return []

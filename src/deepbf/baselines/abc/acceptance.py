@@ -247,18 +247,6 @@ def half_sampling_error(
     return np.sqrt(np.mean(((first - second) / 2) ** 2, axis=0))
 
 
-def _log_evidence_from_counts(accepted: NDArray[np.int64], num_draws: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return log((a_k + 1/2) / N_k), shape (data sets, K).
-
-    `num_draws` holds the draws of each model, which are the prior odds actually simulated. Several models without
-    an accepted draw get equal evidences: otherwise the prior odds alone would decide between them.
-    """
-    log_rate = np.log(accepted + HALF_A_DRAW) - np.log(num_draws)
-    none = accepted == 0
-    shared = np.log(HALF_A_DRAW) - np.log(num_draws.min())
-    return np.where(none & (none.sum(axis=1, keepdims=True) > 1), shared, log_rate)
-
-
 def _accepted_result(
     method: str,
     comparison: Comparison,
@@ -268,6 +256,12 @@ def _accepted_result(
     next_step: str,
 ) -> BaselineResult:
     """Return the result that counts of accepted draws give; `next_step` ends the warnings."""
+    # The draws of each model are the prior odds actually simulated, and divided out.
+    log_rate = np.log(accepted + HALF_A_DRAW) - np.log(comparison.num_draws)
+    # Several models without an accepted draw get equal evidences: otherwise the prior odds alone would decide.
+    none = accepted == 0
+    shared = np.log(HALF_A_DRAW) - np.log(comparison.num_draws.min())
+    log_evidence = np.where(none & (none.sum(axis=1, keepdims=True) > 1), shared, log_rate)
     num_datasets = len(accepted)
     bound = (accepted[:, :2] == 0).any(axis=1)
     nothing = accepted.sum(axis=1) == 0
@@ -284,7 +278,7 @@ def _accepted_result(
         )
     return comparison.result(
         method,
-        _log_evidence_from_counts(accepted, comparison.num_draws),
+        log_evidence,
         log_bf_error_from_counts(accepted),
         num_undefined=num_undefined,
         diagnostics={"accepted": accepted, "largest_distance": largest_distance, "bound": bound},

@@ -93,7 +93,7 @@ def abc_forest(
     >>> models = counts_example(num_obs=2).models
     >>> result = abc_forest(models, [0, 9], num_simulations=1_000, num_trees=20, num_splits=1)
     >>> models[int(result.diagnostics["chosen"][0])].name
-    'geometric'
+    'negative binomial'
     """
     num_trees = _checks.check_count("num_trees", num_trees)
     num_splits = _checks.check_count("num_splits", num_splits)
