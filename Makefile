@@ -6,10 +6,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-slow lint types format bench bench-accuracy bench-overlap bench-evaluate bench-abc bench-bridge bench-trees bench-toolkit bench-sizes bench-lengths bench-variants bench-models bench-losses bench-schedules bench-tailoring bench-sensitivity bench-posteriors bench-criticism bench-support bench-influenza bench-reproduction reproduction-page clean
+.PHONY: help setup demo test test-fast test-slow lint types format bench reproduction-page clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## create .venv and install deepbf, deepbf-studies and the developer tools, at pinned versions
 
@@ -44,67 +44,16 @@ format: setup ## rewrite files in the house format
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: bench-accuracy bench-overlap bench-evaluate bench-abc bench-bridge bench-trees bench-toolkit bench-sizes bench-lengths bench-variants bench-models bench-losses bench-schedules bench-tailoring bench-sensitivity bench-posteriors bench-criticism bench-support bench-influenza ## run every benchmark
+BENCHMARKS := accuracy overlap evaluate abc bridge trees toolkit sizes lengths variants models losses schedules \
+	tailoring sensitivity posteriors criticism support influenza
+# Benchmarks whose script has another name, or takes arguments.
+SCRIPT_schedules := losses.py --losses cross_entropy --schedules auto thorough
+SCRIPT_reproduction := reproduction_time.py
 
-bench-accuracy: setup ## error against the exact Bayes factor
-	$(BIN)/python benchmarks/accuracy.py
+bench: $(addprefix bench-,$(BENCHMARKS)) ## run every benchmark, or one of them: make bench-accuracy, ...
 
-bench-overlap: setup ## simulating while training, against one after the other
-	$(BIN)/python benchmarks/overlap.py
-
-bench-evaluate: setup ## the speed of evaluating a trained estimator
-	$(BIN)/python benchmarks/evaluate.py
-
-bench-abc: setup ## ABC: time against its parts, and error against the exact Bayes factor
-	$(BIN)/python benchmarks/abc.py
-
-bench-bridge: setup ## bridge and warp bridge sampling against the closed form
-	$(BIN)/python benchmarks/bridge.py
-
-bench-trees: setup ## processing trees: importance sampling against adaptive integration
-	$(BIN)/python benchmarks/trees.py
-
-bench-toolkit: setup ## the time that the evaluation toolkit adds
-	$(BIN)/python benchmarks/toolkit.py
-
-bench-sizes: setup ## one fit for a range of n, and large n
-	$(BIN)/python benchmarks/sizes.py
-
-bench-lengths: setup ## time of a training step against the length of the data
-	$(BIN)/python benchmarks/lengths.py
-
-bench-variants: setup ## partial, posterior and intrinsic Bayes factors against exact ones
-	$(BIN)/python benchmarks/variants.py
-
-bench-models: setup ## five models in one classifier
-	$(BIN)/python benchmarks/models.py
-
-bench-losses: setup ## every loss on every study, against the exact Bayes factor
-	$(BIN)/python benchmarks/losses.py
-
-bench-schedules: setup ## the thorough schedule beside the default, against the exact Bayes factor
-	$(BIN)/python benchmarks/losses.py --losses cross_entropy --schedules auto thorough
-
-bench-tailoring: setup ## training near the observed data, against a global estimator of as many simulations
-	$(BIN)/python benchmarks/tailoring.py
-
-bench-sensitivity: setup ## the curve over a prior's scale against the closed form
-	$(BIN)/python benchmarks/sensitivity.py
-
-bench-posteriors: setup ## posterior samplers against conjugate posteriors
-	$(BIN)/python benchmarks/posteriors.py
-
-bench-criticism: setup ## Z-values of every data source under every model, with exact posteriors
-	$(BIN)/python benchmarks/criticism.py
-
-bench-support: setup ## how often support calls a model's own data strange, and data of no model
-	$(BIN)/python benchmarks/support.py
-
-bench-influenza: setup ## the influenza study against its evidence by particles
-	$(BIN)/python benchmarks/influenza.py
-
-bench-reproduction: setup ## how long a reproduction took that is kept, step by step
-	$(BIN)/python benchmarks/reproduction_time.py
+bench-%: setup ## one benchmark; its script in benchmarks/ says what it measures
+	$(BIN)/python benchmarks/$(or $(SCRIPT_$*),$*.py)
 
 reproduction-page: setup ## put what `deepbf reproduce all --scale standard` computed on docs/reproduction.md
 	$(BIN)/python benchmarks/reproduction_page.py

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaln, gammaln
 
 from deepbf import _checks
-from deepbf.models import Model
+from deepbf.models.model import Model
 
 Floats = NDArray[np.float64]
 

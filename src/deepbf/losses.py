@@ -47,12 +47,12 @@ class LossKind:
 
 
 def log_evidence(log_odds: jax.Array) -> jax.Array:
-    """Return log evidences up to a constant a row, shape (batch, K): the last model's is 0."""
+    """Return log evidences up to a constant per row, shape (batch, K): the last model's is 0."""
     return jnp.concatenate([log_odds, jnp.zeros_like(log_odds[..., :1])], axis=-1)
 
 
 def cross_entropy(log_odds: jax.Array, label: jax.Array) -> jax.Array:
-    """Return the negative log probability of the label, one entry a data set (Algorithm 1, equation 7).
+    """Return the negative log probability of the label, one entry per data set (Algorithm 1, equation 7).
 
     Examples
     --------
@@ -190,6 +190,16 @@ LOSSES: dict[str, LossKind] = {
     "leaky_pop": LossKind(exponential, link=leaky_power),
 }
 DEFAULT = "cross_entropy"
+
+
+def register_loss(name: str, kind: LossKind) -> None:
+    """Make a loss known, so that ``deepbf.fit(loss=name)`` finds it.
+
+    A proper loss is least, over equally many data sets of every model, where log odds are log ratios of evidences; only
+    then are the answers Bayes factors. A file names the loss that its estimator was trained by: register it before
+    loading, if it has a link.
+    """
+    LOSSES[name] = kind
 
 
 def by_name(name: str) -> LossKind:

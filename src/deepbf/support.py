@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from scipy.stats import chi2, rankdata
 
 from deepbf.evaluation.tail_areas import binomial_interval
-from deepbf.layout import is_absent
-from deepbf.networks import InputLayout
+from deepbf.layout.structure import is_absent
+from deepbf.networks.base import InputLayout
 from deepbf.networks.features import whitening
 
 # Data sets per model to learn the usual spread from; nearest neighbours and local densities among as many were no

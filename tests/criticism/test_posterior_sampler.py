@@ -153,7 +153,7 @@ def test_a_model_without_parameters_passes_through(num_obs: tuple[int, int] | No
     ("observed", "options", "error", "message"),
     [
         (np.zeros((2, 3, 4)), {}, ValueError, "observed has shape"),
-        (np.zeros((2, 6)), {}, ValueError, "observed must be one data set; received 2"),
+        (np.zeros((2, 6)), {}, ValueError, r"observed must be one data set of shape .*; received 2"),
         (np.full(6, np.nan), {}, ValueError, "6 of 6 values not finite"),
         (np.zeros(3), {}, ValueError, "outside the trained range, 4 to 12: the first has 3"),
         (["a"] * 6, {}, TypeError, "observed must hold real numbers"),

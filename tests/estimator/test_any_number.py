@@ -185,7 +185,7 @@ def test_the_path_of_the_bayes_factor(any_number: BayesFactor) -> None:
 def test_a_path_is_of_one_data_set_and_of_an_estimator_that_can(
     any_number: BayesFactor, normal_mean: BayesFactor
 ) -> None:
-    with pytest.raises(ValueError, match="observed must be one data set; received 5"):
+    with pytest.raises(ValueError, match=r"observed must be one data set of shape .*; received 5"):
         any_number.path(SETS)  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="path needs an estimator for a range of sample sizes"):
         normal_mean.path(np.zeros(10))

@@ -150,7 +150,7 @@ def test_bad_data_are_refused(mixed: BayesFactor, case: str) -> None:
 
 
 def test_a_dict_for_an_estimator_of_one_array(normal_mean: BayesFactor) -> None:
-    with pytest.raises(TypeError, match="data is a dict; this estimator was trained on one array a data set"):
+    with pytest.raises(TypeError, match="data is a dict; this estimator was trained on one array per data set"):
         normal_mean.log_bf({"trials": np.zeros(10)})
 
 

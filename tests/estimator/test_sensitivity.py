@@ -104,7 +104,7 @@ def test_bad_input_is_refused(over_scales: BayesFactor, normal_mean: BayesFactor
         over_scales.at(scale=[1.0, 2.0])  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="hyperparameter must be one of 'scale'"):
         over_scales.sensitivity(DATA[0], "rate")
-    with pytest.raises(ValueError, match="observed must be one data set; received 3"):
+    with pytest.raises(ValueError, match=r"observed must be one data set of shape .*; received 3"):
         over_scales.sensitivity(DATA)
     with pytest.raises(ValueError, match="this estimator's have none"):
         normal_mean.sensitivity(DATA[0])

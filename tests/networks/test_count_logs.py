@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.testing import assert_allclose
 
-from deepbf.networks.features import CountLogs, step_of
+from deepbf.networks.features import CountLogs, _step_of
 from deepbf.networks.vector import CountedVector
 from deepbf.standardise import LARGEST
 
@@ -47,8 +47,8 @@ def test_a_heavy_tail_has_no_upper_end() -> None:
 
 def test_the_step_of_a_grid_is_found_whatever_its_unit() -> None:
     counts = np.random.default_rng(5).poisson(12, 2000).astype(np.float64)
-    assert abs((step_of(counts / 4) or 0.0) - 0.25) < 1e-12
-    assert step_of(np.random.default_rng(6).normal(size=2000)) is None
+    assert abs((_step_of(counts / 4) or 0.0) - 0.25) < 1e-12
+    assert _step_of(np.random.default_rng(6).normal(size=2000)) is None
 
 
 def test_counts_beyond_all_simulated_ones_stay_finite() -> None:

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
 import deepbf
-from deepbf.networks.sets import SortedSet, at_even_steps, layout_with_size, sorted_features
+from deepbf.networks.sets import SortedSet, _layout_with_size, at_even_steps, sorted_features
 from deepbf_studies import problems
 
 NUM_OBS = 5
@@ -72,7 +72,7 @@ def test_room_for_more_observations_changes_nothing() -> None:
     padded = np.concatenate([np.full((50, 1), np.nan, np.float32), three, np.full((50, 4), np.nan, np.float32)], axis=1)
     assert_allclose(rows_of(preparation, padded), rows_of(preparation, three), atol=1e-4)
     layout = preparation.layout((NUM_OBS,))
-    assert layout == layout_with_size(preparation.scales.num_linear, preparation.scales.num_columns)
+    assert layout == _layout_with_size(preparation.scales.num_linear, preparation.scales.num_columns)
     assert_allclose(rows_of(preparation, three)[:, -1], 3 / NUM_OBS)
     # Counted as half of what they are, frequencies stay and the number does not.
     half = np.asarray(preparation(jnp.asarray(three), fraction=0.5))

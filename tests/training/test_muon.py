@@ -14,10 +14,10 @@ from deepbf.training.optimise import (
     ADAM,
     ORTHOGONAL_RATE,
     FlatNetworks,
+    _matrix_axes,
     classifying,
     init_state,
     make_block,
-    matrix_axes,
     muon_of,
 )
 
@@ -41,7 +41,7 @@ def first_steps(networks: FlatNetworks):
 
 
 def test_only_wide_matrices_are_made_orthogonal(networks: FlatNetworks) -> None:
-    axes = matrix_axes(networks.arrays(networks.initial[0]))
+    axes = _matrix_axes(networks.arrays(networks.initial[0]))
     assert axes.first.weight is not None
     assert all(layer.gate.weight is not None and layer.gate.bias is None for layer in axes.layers)
     assert axes.straight.weight is None

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
-from deepbf.training.intake import EVEN_SHARE, KEPT_SHARE, Thinning, slope_for, with_weights
+from deepbf.training.intake import EVEN_SHARE, KEPT_SHARE, Thinning, _slope_for, _with_weights
 
 SLOPE = 6.0
 
@@ -100,7 +100,7 @@ def test_where_nothing_is_left_to_learn_few_are_kept_and_weigh_the_same() -> Non
 
 def test_slopes_keep_what_was_wanted() -> None:
     gradients = np.random.default_rng(1).beta(0.2, 3.0, 10_000)
-    slope = slope_for(gradients, 0.3)
+    slope = _slope_for(gradients, 0.3)
     assert_allclose(np.minimum(1.0, 0.3 * (EVEN_SHARE + slope * gradients)).mean(), 0.3, rtol=1e-6)
 
 
@@ -114,4 +114,4 @@ def test_without_a_guess_there_is_nothing_to_choose_by() -> None:
 
 def test_rows_weigh_one_unless_told() -> None:
     rows = rows_of(3)[0]
-    assert_array_equal(with_weights(rows), np.concatenate([rows, np.ones((3, 1))], axis=1))
+    assert_array_equal(_with_weights(rows), np.concatenate([rows, np.ones((3, 1))], axis=1))

@@ -14,6 +14,7 @@ from scipy.stats import norm
 
 import deepbf
 from deepbf import BayesFactor, Variants
+from deepbf.layout import STRUCTURES, ArrayLayout, DataLayout
 from deepbf.variants.intrinsic import Subsets
 from deepbf_studies.problems import normal_mean_log_bf
 from tests.simulators import ANY_NUMBER
@@ -149,7 +150,7 @@ def exact_variants() -> Variants:
         num_obs=(1, 24),
         names=names,
         record=SimpleNamespace(num_simulations=10**9),
-        ensemble=SimpleNamespace(data_shape=(24,)),
+        layout=DataLayout((ArrayLayout("", STRUCTURES["exchangeable"], (24,), grows=True, sizes=((1, 24),)),)),
         log_bf_members=log_bf_members,
         index_of=lambda _, model: model,
     )

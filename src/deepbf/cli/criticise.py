@@ -55,11 +55,11 @@ def criticise(
     )
     typer.echo(json.dumps(result.to_dict(), indent=2) if as_json else str(result))
     if out is not None:
-        written = draw_all(out, result)
+        written = _draw_all(out, result)
         typer.echo(f"\nWrote {', '.join(path.name for path in written)} to {out}", err=as_json)
 
 
-def draw_all(folder: Path, result: Criticism) -> list[Path]:
+def _draw_all(folder: Path, result: Criticism) -> list[Path]:
     """Write one figure for Z and one for each statistic, of every model; return the files."""
     import deepbf
 

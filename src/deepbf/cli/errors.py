@@ -135,7 +135,7 @@ def _is_about_a_file_of(words: Sequence[str], error: BaseException) -> bool:
 
 def _failed_simulation(error: BaseException) -> BaseException | None:
     """Return what a prior or a simulator raised, if that is why a simulation failed; it is known by its traceback."""
-    from deepbf.models import SimulationError
+    from deepbf.models.model import SimulationError
 
     if not isinstance(error, SimulationError):
         return None

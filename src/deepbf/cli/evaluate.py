@@ -47,7 +47,7 @@ def evaluate(
     """
     import deepbf
 
-    loaded = {name: deepbf.load(path) for name, path in named_files(estimators).items()}
+    loaded = {name: deepbf.load(path) for name, path in _named_files(estimators).items()}
     first_estimator = next(iter(loaded.values()))
     found, where = find_study(study, estimators[0], first_estimator.data_shape)
     models = first_estimator.check_models(found.models)
@@ -126,7 +126,7 @@ def design(
         typer.echo(f"\nDrawn in {out}", err=as_json)
 
 
-def named_files(paths: Sequence[Path]) -> dict[str, Path]:
+def _named_files(paths: Sequence[Path]) -> dict[str, Path]:
     """Return the files by the shortest names that tell them apart."""
     stems = Counter(path.stem for path in paths)
     named = {path.stem if stems[path.stem] == 1 else str(path): path for path in paths}
@@ -221,7 +221,7 @@ def write_all(evaluation: Any, out: Path) -> list[Path]:
     }
     for name in evaluation.estimators:
         ending = "" if len(evaluation.estimators) == 1 else f"-{re.sub('[^0-9A-Za-z_-]+', '-', name).strip('-')}"
-        drawn[f"densities{ending}.png"] = partial(draw_densities, evaluation, name)
+        drawn[f"densities{ending}.png"] = partial(_draw_densities, evaluation, name)
         if evaluation.has_exact:
             drawn[f"scatter{ending}.png"] = partial(plots.scatter, evaluation, name)
     written = [out / "evaluation.nc", out / "evaluation.json"]
@@ -235,7 +235,7 @@ def write_all(evaluation: Any, out: Path) -> list[Path]:
     return written
 
 
-def draw_densities(evaluation: Any, estimator: str) -> Any:
+def _draw_densities(evaluation: Any, estimator: str) -> Any:
     """Return the densities of log Bayes factors with the observed one marked, if there is one."""
     from deepbf import plots
 

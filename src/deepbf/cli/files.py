@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from deepbf._rows import numbers_in, read_table, read_text
 
 if TYPE_CHECKING:
-    from deepbf.estimator import BayesFactor
+    from deepbf.estimator.bayes_factor import BayesFactor
 
 # What a study file may define besides `models`; options given on the command line win.
 SETTINGS = (
@@ -62,7 +62,7 @@ def read_study(path: Path) -> StudyFile:
     return StudyFile(defined["models"], settings, defined.get("exact_log_bf"))
 
 
-def ready_made() -> dict[str, Callable[..., Any]]:
+def _ready_made() -> dict[str, Callable[..., Any]]:
     """Return, by name, how to load every study that an installed package brings: ``load(name, num_obs=...)``."""
     catalogues = [entry.load() for entry in entry_points(group=STUDIES)]
     return {name: catalogue.load for catalogue in catalogues for name in catalogue.names()}
@@ -70,8 +70,8 @@ def ready_made() -> dict[str, Callable[..., Any]]:
 
 def named_or_file(wanted: str) -> StudyFile:
     """Return the ready-made study of this name, or what the Python file of this name defines; a file wins."""
-    if not Path(wanted).is_file() and wanted in ready_made():
-        study = ready_made()[wanted](wanted)
+    if not Path(wanted).is_file() and wanted in _ready_made():
+        study = _ready_made()[wanted](wanted)
         return StudyFile(study.models, {"structure": study.structure}, study.exact_log_bf)
     return read_study(Path(wanted))
 
@@ -84,14 +84,14 @@ def find_study(wanted: str | None, estimator: Path, data_shape: Any) -> tuple[St
     if wanted is None:
         beside = estimator.with_suffix(".py")
         if not beside.is_file():
-            named = ", ".join(ready_made()) or "a study of the package deepbf-studies"
+            named = ", ".join(_ready_made()) or "a study of the package deepbf-studies"
             raise FileNotFoundError(
                 f"--study must say which models to simulate from, there is no {beside.name} beside {estimator.name}. "
                 f"Pass the Python file of the fit, or one of {named}."
             )
         return read_study(beside), str(beside)
-    if not Path(wanted).is_file() and wanted in ready_made():
-        load = ready_made()[wanted]
+    if not Path(wanted).is_file() and wanted in _ready_made():
+        load = _ready_made()[wanted]
         study = load(wanted)
         is_array = isinstance(study.structure, str) and isinstance(data_shape, tuple)
         if is_array and data_shape and study.models[0].simulate(1, seed=0).data.shape[1:] != data_shape:
@@ -117,7 +117,7 @@ def read_for(bf: BayesFactor | Wanted, path: Path) -> Any:
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}. Pass the observed data as CSV, JSON, .npy or .npz.")
     if path.suffix == ".json":
-        return read_json(path)
+        return _read_json(path)
     if path.suffix == ".npz":
         return _load_numpy(path)
     if isinstance(bf.data_shape, dict):
@@ -130,7 +130,7 @@ def read_for(bf: BayesFactor | Wanted, path: Path) -> Any:
     return read_observed(path, bf.data_shape, any_num_obs=bf.num_obs is not None)
 
 
-def read_json(path: Path) -> Any:
+def _read_json(path: Path) -> Any:
     """Return numbers, lists of them of any lengths, or a dict of those."""
     try:
         return json.loads(read_text(path))

@@ -48,7 +48,7 @@ def fit(
 
     options = {
         "structure": structure,
-        "num_obs": None if num_obs is None else parse_range(num_obs),
+        "num_obs": None if num_obs is None else _parse_range(num_obs),
         "network": network,
         "seconds": seconds,
         "steps": steps,
@@ -72,7 +72,7 @@ def fit(
     typer.echo(f"{bf}\nSaved to {out}. Next: deepbf compare {out} observed.csv")
 
 
-def parse_range(text: str) -> tuple[int, ...]:
+def _parse_range(text: str) -> tuple[int, ...]:
     """Return the whole numbers in a comma-separated list."""
     try:
         return tuple(int(part) for part in text.split(","))

@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepbf.criticism.posterior_network import ParameterScale
-from deepbf.layout import DATA, DataLayout, Shape, Structure, Vector
-from deepbf.models import Model
-from deepbf.models.model import Params
+from deepbf.layout.data_layout import DATA, DataLayout
+from deepbf.layout.structure import Shape, Structure, Vector
+from deepbf.models.model import Model, Params
 from deepbf.models.transform import Unconstrained
-from deepbf.networks import AbstractPreparation, InputLayout, network_kind
-from deepbf.networks.base import FitPreparation
+from deepbf.networks.base import AbstractPreparation, FitPreparation, InputLayout
+from deepbf.networks.registry import network_kind
 from deepbf.standardise import Standardiser
 
 # What the parameters are called beside the arrays of a data set.
@@ -87,7 +87,7 @@ class CheckedPrior:
             row, column = (int(i) for i in np.argwhere(wrong)[0])
             low, high = self.unconstrained.low[column], self.unconstrained.high[column]
             raise ValueError(
-                f"it drew {flat[row, column]} for {coordinate_name(self.unconstrained, column)}, which the model's "
+                f"it drew {flat[row, column]} for {_coordinate_name(self.unconstrained, column)}, which the model's "
                 f"transform keeps between {low:g} and {high:g}; correct the prior or the transform"
             )
         return params
@@ -142,7 +142,7 @@ def inside(unconstrained: Unconstrained, flat: NDArray[np.float64]) -> NDArray[n
     return np.clip(flat, np.nextafter(low, high), np.nextafter(high, low))
 
 
-def coordinate_name(unconstrained: Unconstrained, column: int) -> str:
+def _coordinate_name(unconstrained: Unconstrained, column: int) -> str:
     """Return what messages call a flat coordinate."""
     if unconstrained.names is None:
         return "its parameter" if unconstrained.num_coordinates == 1 else f"column {column} of its parameters"

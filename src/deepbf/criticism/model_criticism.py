@@ -23,10 +23,10 @@ from deepbf.criticism.posterior_predictive_check import (
 from deepbf.criticism.posterior_sampler import PosteriorSampler
 from deepbf.criticism.predictive_source import check_observed
 from deepbf.criticism.z_value_check import ZValues, z_values
-from deepbf.layout import Structure, find_structure
-from deepbf.models import Model
+from deepbf.layout.structure import Structure, find_structure
+from deepbf.models.model import Model
 from deepbf.simulation.stream import check_executor
-from deepbf.training import Budget
+from deepbf.training.budget import Budget
 
 
 @dataclass(frozen=True)

@@ -31,18 +31,22 @@ from deepbf.criticism.gan import BayesianGan, three_rates
 from deepbf.criticism.posterior_network import AbstractPosteriorNetwork
 from deepbf.criticism.posterior_sampler import PosteriorSampler, TrainedPosterior
 from deepbf.estimator.fitting import check_num_obs, kept_if_stopped
-from deepbf.layout import DataLayout, Structure, find_structure
-from deepbf.models import Model, ModelSet, SimulationError
+from deepbf.layout.data_layout import DataLayout
+from deepbf.layout.structure import Structure, find_structure
 from deepbf.models.hyperparameters import describe
-from deepbf.models.model import Params
+from deepbf.models.model import Model, Params, SimulationError
+from deepbf.models.model_set import ModelSet
 from deepbf.models.transform import Unconstrained
-from deepbf.networks import AbstractNetwork, NetworkKind, check_simulated
-from deepbf.networks.registry import AUTO
-from deepbf.simulation import Source, check_executor
+from deepbf.networks.base import AbstractNetwork, NetworkKind
+from deepbf.networks.registry import AUTO, check_simulated
+from deepbf.simulation.source import Source
+from deepbf.simulation.stream import check_executor
 from deepbf.standardise import Standardiser
-from deepbf.training import Budget, TrainedEnsemble, train
+from deepbf.training.budget import Budget
 from deepbf.training.optimise import ADAM, FlatNetworks, Goal
 from deepbf.training.schedule import Schedule
+from deepbf.training.trained import TrainedEnsemble
+from deepbf.training.trainer import train
 
 # Data sets that show what a model without parameters simulates.
 NUM_SHOWN = 16

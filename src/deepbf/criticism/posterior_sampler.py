@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 from deepbf import _checks
 from deepbf.criticism.beside_parameters import inside
 from deepbf.criticism.posterior_network import AbstractPosteriorNetwork, ParameterScale
-from deepbf.layout import Data, DataLayout, is_absent
+from deepbf.layout.data_layout import Data, DataLayout
 from deepbf.layout.observations import check_observations
-from deepbf.models import Model
-from deepbf.models.model import Params, masked_where_absent
+from deepbf.layout.structure import is_absent
+from deepbf.models.model import Model, Params, masked_where_absent
 from deepbf.models.transform import Unconstrained
-from deepbf.networks import AbstractPreparation
+from deepbf.networks.base import AbstractPreparation
 from deepbf.networks.ensemble import compile_evaluation, in_batches
 from deepbf.standardise import Standardiser
-from deepbf.training import TrainingRecord
+from deepbf.training.trained import TrainingRecord
 
 # Draws computed at once: enough to keep the processor busy, few enough for the cache.
 DRAWS_AT_ONCE = 65_536

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deepbf import _checks
-from deepbf.models import Model
-from deepbf.models.model import fresh_seed
+from deepbf.models.model import Model, fresh_seed
 
 Floats = NDArray[np.float64]
 # (rng, observed, num_draws, left_out) to draws of shape (rows, num_draws, ...): one row given all observations, or, if

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student_t
@@ -21,14 +22,14 @@ from deepbf.answer import Answer, TailArea
 from deepbf.estimator.curves import LogBfCurve, LogBfPath, curve_over, path_of
 from deepbf.estimator.fresh_data import check_models, design_afresh, evaluate_afresh, evaluated_num_obs
 from deepbf.evaluation.tail_areas import surprise
-from deepbf.layout import Data, DataLayout, DataShape, describe_shapes
-from deepbf.models import Model
+from deepbf.layout.data_layout import Data, DataLayout, DataShape, describe_shapes
 from deepbf.models.hyperparameters import check_values
 from deepbf.models.hyperparameters import describe as describe_ranges
+from deepbf.models.model import Model
 from deepbf.networks.ensemble import compile_evaluation, ensemble_log_odds, in_batches
 from deepbf.networks.sets import SetSummary, SortedSet
 from deepbf.support import FEWEST_OF_SIZE, Support, of_about_the_size, support_of
-from deepbf.training import TrainedEnsemble, TrainingRecord
+from deepbf.training.trained import TrainedEnsemble, TrainingRecord
 
 if TYPE_CHECKING:
     from deepbf.evaluating import LogBf
@@ -55,6 +56,17 @@ class CompiledEnsemble:
         """The map from standardised data to log odds, shape (ensemble, batch, K - 1)."""
         preparation, networks = self._ensemble.preparation, self._ensemble.networks
         return compile_evaluation(lambda data: ensemble_log_odds(networks, preparation(data)))
+
+    @cached_property
+    def summaries_and_log_odds(self) -> Callable[[jax.Array], tuple[jax.Array, jax.Array]]:
+        """The map from standardised data to both."""
+        preparation, networks = self._ensemble.preparation, self._ensemble.networks
+
+        def read(data: jax.Array) -> tuple[jax.Array, jax.Array]:
+            rows = preparation(data)
+            return rows, ensemble_log_odds(networks, rows)
+
+        return compile_evaluation(read)
 
     @cached_property
     def summaries(self) -> Callable[[jax.Array], jax.Array]:
@@ -205,7 +217,8 @@ class BayesFactor:
         """
         prior = self.prior_or_own(prior_probs)
         data = self.layout.check_one("observed", observed, values=self.values, extrapolate=extrapolate)
-        evidence = log_evidence(self.log_odds_members(data))[:, 0, :]
+        summaries, log_odds = self._read_one(data)
+        evidence = log_evidence(log_odds)
         mean_evidence = evidence.mean(axis=0)
         ranking = np.argsort(-(mean_evidence + np.log(prior)), kind="stable") if len(self.names) > 2 else np.arange(2)
         first = int(ranking[0]) if model is None else self.index_of("model", model)
@@ -224,7 +237,7 @@ class BayesFactor:
             surprise=self._surprise(float(members.mean()), first, second, int(self.layout.count(data)[0])),
             log_evidence=tuple((mean_evidence - mean_evidence.max()).tolist()),
             warnings=self._warnings(members, error),
-            **self._supported(self._support(data)),
+            **self._supported(self._support(data, summaries)),
         )
 
     def support(self, data: Data, *, extrapolate: bool = False) -> Support | None:
@@ -237,8 +250,8 @@ class BayesFactor:
         """
         return self._support(self._checked("data", data, extrapolate))
 
-    def _support(self, data: NDArray[np.generic]) -> Support | None:
-        """Return the support of data sets as networks read them."""
+    def _support(self, data: NDArray[np.generic], summaries: NDArray[np.float32] | None = None) -> Support | None:
+        """Return the support of data sets as networks read them, of which these are the summaries if they are known."""
         typicality, reference_num_obs = self.ensemble.typicality, self.ensemble.reference_num_obs
         # Simulations over all values of hyperparameters say nothing about one of them.
         if typicality is None or self.layout.hyperparameters or typicality.distances.shape[1] < FEWEST_OF_SIZE:
@@ -248,7 +261,7 @@ class BayesFactor:
             return Support(none, none, none, np.zeros(0))
         return support_of(
             typicality,
-            self.summaries(data),
+            self.summaries(data) if summaries is None else summaries,
             num_obs=None if reference_num_obs is None else self.layout.count(data),
             reference_num_obs=reference_num_obs,
             ordered=data if self.ensemble.any_order else None,
@@ -435,6 +448,15 @@ class BayesFactor:
         """Return what the networks read, one row per data set; `data` are as for `log_odds_members`, at least one."""
         batch_size = FEW_DATASETS if len(data) <= FEW_DATASETS else MANY_DATASETS
         return in_batches(self.compiled.summaries, data, batch_size, before=self.ensemble.standardiser)
+
+    def _read_one(self, data: NDArray[np.generic]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return the summary of one checked data set, shape (1, columns), and its log odds, (ensemble, K - 1).
+
+        The data are prepared once for both.
+        """
+        batch = np.repeat(self.ensemble.standardiser(data), FEW_DATASETS, axis=0)
+        summaries, log_odds = self.compiled.summaries_and_log_odds(jnp.asarray(batch))
+        return np.asarray(summaries)[:1], np.asarray(log_odds)[:, 0]
 
     def _checked(self, argument: str, data: Data, extrapolate: bool) -> NDArray[np.generic]:
         return self.layout.check(argument, data, values=self.values, extrapolate=extrapolate)

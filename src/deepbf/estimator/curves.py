@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from deepbf import _checks
 from deepbf._numerics import ensemble_error, log_ratio
 from deepbf.answer import write_odds
-from deepbf.layout import Data, DataLayout
+from deepbf.layout.data_layout import Data, DataLayout
 from deepbf.models.hyperparameters import Ranges, check_values, scaled
 
 if TYPE_CHECKING:

@@ -26,14 +26,15 @@ from deepbf import _checks, losses
 from deepbf._files import write_whole
 from deepbf._version import __version__
 from deepbf.estimator.bayes_factor import BayesFactor
-from deepbf.layout import WHOLE, ArrayLayout, DataLayout, NumObsRange, Structure, find_structure
+from deepbf.layout.data_layout import WHOLE, ArrayLayout, DataLayout, NumObsRange
+from deepbf.layout.structure import Structure, find_structure
 from deepbf.models.hyperparameters import check_ranges, check_values
-from deepbf.networks import AbstractNetwork, AbstractPreparation, InputLayout, linked, network_kind
-from deepbf.networks.base import STORABLE
+from deepbf.networks.base import STORABLE, AbstractNetwork, AbstractPreparation, InputLayout, linked
 from deepbf.networks.ensemble import blank_ensemble
+from deepbf.networks.registry import network_kind
 from deepbf.standardise import Standardiser
 from deepbf.support import Typicality
-from deepbf.training import TrainedEnsemble, TrainingRecord
+from deepbf.training.trained import TrainedEnsemble, TrainingRecord
 
 FORMAT = "deepbf-estimator"
 FORMAT_VERSION = 1

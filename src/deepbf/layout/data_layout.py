@@ -19,10 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from deepbf import _checks
 from deepbf.layout.structure import STRUCTURES, Shape, Sizes, Structure, absent_observations, count_present
-from deepbf.models import Model, ModelSet, SimulationError
 from deepbf.models.hyperparameters import Ranges, as_columns, draw_values
 from deepbf.models.hyperparameters import describe as describe_ranges
-from deepbf.models.model import Call, fresh_seed
+from deepbf.models.model import Call, Model, SimulationError, fresh_seed
+from deepbf.models.model_set import ModelSet
 
 # What an array is called that is the whole of a data set.
 WHOLE = ""
@@ -333,7 +333,7 @@ class DataLayout:
         if len(checked) != 1:
             raise ValueError(
                 f"{argument} must be one data set of shape {self.user_shape}; received {len(checked)}. "
-                "Pass one of them, or use a function for many."
+                "Pass one of them."
             )
         return checked
 

@@ -18,7 +18,7 @@ from deepbf.models.transform import check_transform
 Data = Any
 
 
-def as_checked(drawn: object) -> Data:
+def _as_checked(drawn: object) -> Data:
     """Return arrays of plain numbers, nan where they were masked, by name if they came by name."""
     if isinstance(drawn, Mapping):
         return {str(name): _as_array(array) for name, array in drawn.items()}
@@ -37,7 +37,7 @@ def masked_where_absent(data: Data) -> Data:
     return np.ma.masked_invalid(data) if data.dtype.kind == "f" and np.isnan(data).any() else data
 
 
-def problem_with_data(drawn: object, size: int, num_obs: int | None) -> str | None:
+def _problem_with_data(drawn: object, size: int, num_obs: int | None) -> str | None:
     """Return what is wrong with a simulator's output as the end of a sentence, or None."""
     if isinstance(drawn, Mapping):
         return _problem_with_dict(drawn, size, num_obs)
@@ -262,14 +262,14 @@ class Model:
             drawn = self.simulator(rng, *arguments, *(() if call.num_obs is None else (call.num_obs,)))
         except Exception as error:
             raise self.failure(f"its simulator raised {_describe(error)}", call) from error
-        problem = problem_with_data(drawn, call.size, call.num_obs)
+        problem = _problem_with_data(drawn, call.size, call.num_obs)
         if problem is not None:
             raise self.failure(f"its simulator {problem}", call)
-        return as_checked(drawn)
+        return _as_checked(drawn)
 
     def failure(self, what: str, call: Call) -> SimulationError:
         """Return the error that says what went wrong in a call, and how to see it again."""
-        written_seed = write_seed(call.seed)
+        written_seed = _write_seed(call.seed)
         num_obs = "" if call.num_obs is None else f", num_obs={call.num_obs}"
         command = "simulate_given(params" if call.given else f"simulate({call.size}"
         return SimulationError(
@@ -285,7 +285,7 @@ def fresh_seed(seed: Seed) -> np.random.SeedSequence:
     return np.random.SeedSequence(_checks.check_seed("seed", seed))
 
 
-def write_seed(seed: Seed) -> str:
+def _write_seed(seed: Seed) -> str:
     """Return the seed as Python that a person can paste to draw the same data again."""
     if not isinstance(seed, np.random.SeedSequence):
         return str(seed)

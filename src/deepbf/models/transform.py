@@ -26,12 +26,12 @@ def check_transform(argument: str, transform: object) -> None:
             check_transform(f"{argument}[{name!r}]", entry)
     elif isinstance(transform, list):
         for position, entry in enumerate(transform):
-            interval_of(f"{argument}[{position}]", entry)
+            _interval_of(f"{argument}[{position}]", entry)
     elif transform is not None:
-        interval_of(argument, transform)
+        _interval_of(argument, transform)
 
 
-def interval_of(argument: str, entry: object) -> tuple[float, float]:
+def _interval_of(argument: str, entry: object) -> tuple[float, float]:
     """Return the open interval that an entry means: 'real', 'positive', 'unit' or (low, high)."""
     if isinstance(entry, tuple):
         if len(entry) != 2 or not all(isinstance(end, int | float) for end in entry) or not entry[0] < entry[1]:
@@ -146,5 +146,5 @@ def _intervals_of(entry: object, num_coordinates: int) -> Sequence[tuple[float, 
                 f"transform lists {len(entry)} entries for {num_coordinates} parameters; pass one a parameter, "
                 "or a single name for all."
             )
-        return [interval_of(f"transform[{position}]", one) for position, one in enumerate(entry)]
-    return [interval_of("transform", "real" if entry is None else entry)] * num_coordinates
+        return [_interval_of(f"transform[{position}]", one) for position, one in enumerate(entry)]
+    return [_interval_of("transform", "real" if entry is None else entry)] * num_coordinates

@@ -8,7 +8,6 @@ from deepbf.networks.registry import (
     choose_network,
     network_kind,
     register_network,
-    takes_any_num_obs,
 )
 
 __all__ = [
@@ -24,5 +23,4 @@ __all__ = [
     "linked",
     "network_kind",
     "register_network",
-    "takes_any_num_obs",
 ]

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import TypeVar
 
 import equinox as eqx
 import jax
@@ -14,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepbf.networks.base import AbstractNetwork, InputLayout, NetworkKind
+
+Output = TypeVar("Output")
 
 
 def init_ensemble(
@@ -57,7 +60,7 @@ def ensemble_log_odds(networks: AbstractNetwork, inputs: jax.Array) -> jax.Array
     return eqx.filter_vmap(lambda network: network(inputs))(networks)
 
 
-def compile_evaluation(function: Callable[[jax.Array], jax.Array]) -> Callable[[jax.Array], jax.Array]:
+def compile_evaluation(function: Callable[[jax.Array], Output]) -> Callable[[jax.Array], Output]:
     """Return the function compiled for inputs that are never nan, which makes ramps a third faster."""
     # Wrapped, since a module with arrays cannot be the key of the compiler's cache.
     return jax.jit(lambda data: function(data), compiler_options={"xla_cpu_enable_fast_min_max": True})

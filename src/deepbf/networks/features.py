@@ -42,7 +42,7 @@ class CountLogs(Storable):
         pooled = np.concatenate(pilot).astype(np.float64)
         low, high, rising, falling = [], [], [], []
         for column, values in enumerate(pooled.T):
-            step = step_of(values)
+            step = _step_of(values)
             if step is None:
                 continue
             lower, middle, upper = np.quantile(values, [0.25, 0.5, 0.75])
@@ -65,7 +65,7 @@ class CountLogs(Storable):
         return jnp.log(jnp.concatenate(near, axis=1))
 
 
-def step_of(values: NDArray[np.float64]) -> float | None:
+def _step_of(values: NDArray[np.float64]) -> float | None:
     """Return the distance of neighbouring values if all are whole multiples of it apart, else None."""
     distinct = np.unique(values)
     if len(distinct) < FEWEST_VALUES:

@@ -88,17 +88,17 @@ class GroupSummary(Storable):
     def fit(cls, nested: Sequence[NDArray[np.float32]]) -> GroupSummary:
         """Return the summary for data sets like these, shape (data sets, groups, observations, columns), a model."""
         groups = np.concatenate([data.reshape(-1, *data.shape[2:]) for data in nested])
-        groups = _evenly(groups[present_observations(groups).any(axis=1)], MOST_GROUPS)
-        observations = groups[present_observations(groups)]
+        groups = _evenly(groups[_present_observations(groups).any(axis=1)], MOST_GROUPS)
+        observations = groups[_present_observations(groups)]
         histogram = SoftHistogram.fit(np.asarray(as_columns(jnp.asarray(_evenly(observations, MOST_OBSERVATIONS)))))
-        ramps = np.asarray(eqx.filter_jit(mean_ramps)(histogram, *split_absent(jnp.asarray(groups[None]))))[0]
+        ramps = np.asarray(eqx.filter_jit(_mean_ramps)(histogram, *_split_absent(jnp.asarray(groups[None]))))[0]
         mean, components = whitening(ramps, 1e-2, NUM_COMPONENTS)
         return cls(histogram, jnp.asarray(mean @ components, jnp.float32), jnp.asarray(components, jnp.float32))
 
     def __call__(self, nested: jax.Array) -> Groups:
         """Return the groups of data sets of shape (batch, groups, observations, columns), nan where absent."""
-        values, present = split_absent(nested)
-        ramps = mean_ramps(self.histogram, values, present)
+        values, present = _split_absent(nested)
+        ramps = _mean_ramps(self.histogram, values, present)
         sizes = present.sum(axis=2)
         features = [ramps @ self.components - self.offset]
         if values.shape[3] <= MOST_COLUMNS:
@@ -107,12 +107,12 @@ class GroupSummary(Storable):
         return Groups(jnp.where(there, jnp.concatenate(features, axis=2), 0.0), sizes, ramps)
 
 
-def present_observations(nested: NDArray[np.float32]) -> NDArray[np.bool_]:
+def _present_observations(nested: NDArray[np.float32]) -> NDArray[np.bool_]:
     """Return which observations are there: an absent one is nan in every column."""
     return ~np.isnan(nested[..., 0])
 
 
-def split_absent(nested: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _split_absent(nested: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return the observations, 0 where absent, and 1 or 0 for each that is there or not."""
     present = ~jnp.isnan(nested).any(axis=-1)
     return as_columns(jnp.where(present[..., None], nested, 0.0)), present.astype(jnp.float32)
@@ -123,7 +123,7 @@ def as_columns(observations: jax.Array) -> jax.Array:
     return observations if observations.shape[-1] == 1 else squash(observations)
 
 
-def mean_ramps(histogram: SoftHistogram, values: jax.Array, present: jax.Array) -> jax.Array:
+def _mean_ramps(histogram: SoftHistogram, values: jax.Array, present: jax.Array) -> jax.Array:
     """Return each group's mean ramps, shape (batch, groups, ramps), over observations that are there; 0 if none is."""
     batch, num_groups, num_obs, num_columns = values.shape
     there = present.reshape(-1, num_obs)
@@ -200,7 +200,7 @@ class NestedSummary(AbstractPreparation):
     def fit(cls, pilot: Pilot) -> NestedSummary:
         nested = [data.reshape(*data.shape[:3], -1) for data in pilot]
         groups = GroupSummary.fit(nested)
-        describe = jax.jit(lambda data: in_passes(groups, data), compiler_options=IN_A_HURRY)
+        describe = jax.jit(lambda data: _in_passes(groups, data), compiler_options=IN_A_HURRY)
         described = [describe(data) for data in nested]
         there = [np.asarray(part.sizes) > 0 for part in described]
         features = np.concatenate(
@@ -227,7 +227,7 @@ class NestedSummary(AbstractPreparation):
         )
 
     def __call__(self, data: jax.Array) -> jax.Array:
-        described = in_passes(self.groups, data.reshape(*data.shape[:3], -1))
+        described = _in_passes(self.groups, data.reshape(*data.shape[:3], -1))
         within = self.observation_scales(described.ramps)
         rows = _group_rows(described.features, described.relative, self.feature_mean, self.feature_spread)
         between = self.group_scales(_count_groups(self.group_histogram, rows, described.sizes > 0))
@@ -245,7 +245,7 @@ class NestedSummary(AbstractPreparation):
         return InputLayout(num_linear, num_linear + num_bent + self.moment_mean.size + 1)
 
 
-def in_passes(groups: GroupSummary, nested: jax.Array) -> Described:
+def _in_passes(groups: GroupSummary, nested: jax.Array) -> Described:
     """Return the data sets described, a few at a time: what is made on the way is many times as wide as the data."""
     num_datasets = nested.shape[0]
     rows = min(num_datasets, max(1, VALUES_A_PASS // (nested.shape[1] * groups.histogram.num_ramps)))
@@ -275,7 +275,7 @@ def _count_groups(histogram: SoftHistogram, rows: jax.Array, there: jax.Array) -
     padded = jnp.pad(rows, [(0, padding), (0, 0), (0, 0)]).reshape(-1, 1, per_pass, num_groups, num_columns)
     present = jnp.pad(there.astype(jnp.float32), [(0, padding), (0, 0)]).reshape(-1, 1, per_pass, num_groups)
     # The groups of a data set are to it what observations are to a group.
-    counted = jax.lax.map(lambda part: mean_ramps(histogram, *part), (padded, present))
+    counted = jax.lax.map(lambda part: _mean_ramps(histogram, *part), (padded, present))
     return counted.reshape(-1, histogram.num_ramps)[:num_datasets]
 
 

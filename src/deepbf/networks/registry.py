@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepbf import _checks
-from deepbf.layout import ArrayLayout, DataLayout
+from deepbf.layout.data_layout import ArrayLayout, DataLayout
 from deepbf.networks.base import NetworkKind
 from deepbf.networks.mixed import MixedHead, MixedSummary
 from deepbf.networks.nested import NestedSummary
@@ -111,26 +111,20 @@ def check_simulated(layout: DataLayout, network: str, data: Sequence[NDArray[np.
         structure = array.structure
         shape = parts[0].shape[1:]
         if len(shape) >= structure.num_axes:
-            named = None if layout.packed or network == AUTO else NETWORKS[structure.name][network]
-            kind = named or NETWORKS[structure.name][structure.default_network(shape)]
+            name = structure.default_network(shape) if layout.packed or network == AUTO else network
+            kind = NETWORKS[structure.name][name]
             if kind.scalars_only and len(shape) > 1:
                 raise ValueError(
-                    f"network={network!r} puts observations in increasing order, so they must be scalars; the "
+                    f"network={name!r} puts observations in increasing order, so they must be scalars; the "
                     f"simulators return data sets of shape {shape}. Pass network='deepset', or leave network out."
                 )
             if not kind.any_num_obs and any(np.isnan(one).any() for one in parts if one.dtype.kind == "f"):
                 raise ValueError(
-                    f"{array.called} with network={network!r} needs every value; the simulators return masked arrays, "
+                    f"{array.called} with network={name!r} needs every value; the simulators return masked arrays, "
                     "with observations that are not there. Pass structure='exchangeable' or structure='nested' and "
                     "their default network, or simulate every value."
                 )
         structure.check_simulated(array.called, parts)
-
-
-def takes_any_num_obs(layout: DataLayout, network: str) -> bool:
-    """Return whether the network, by name or "auto", reads data sets that differ in the number of observations."""
-    kinds = NETWORKS[layout.arrays[0].structure.name]
-    return layout.packed or network == AUTO or kinds[network].any_num_obs
 
 
 def _default_kind(array: ArrayLayout) -> NetworkKind:

@@ -32,7 +32,7 @@ def with_size(columns: jax.Array, num_linear: int, number: jax.Array, largest: i
     return jnp.concatenate([linear, share * linear, others, log_size, share], axis=1)
 
 
-def layout_with_size(num_linear: int, num_columns: int) -> InputLayout:
+def _layout_with_size(num_linear: int, num_columns: int) -> InputLayout:
     """Return what the columns are that `with_size` makes of so many."""
     return InputLayout(2 * num_linear, num_columns + num_linear + 2, knows_size=True)
 
@@ -89,7 +89,7 @@ class SetSummary(AbstractPreparation):
 
     def layout(self, data_shape: tuple[int, ...]) -> InputLayout:
         num_linear, num_columns = self.scales.num_linear, self.scales.num_columns + self.moment_mean.size
-        return layout_with_size(num_linear, num_columns) if self.largest else InputLayout(num_linear, num_columns)
+        return _layout_with_size(num_linear, num_columns) if self.largest else InputLayout(num_linear, num_columns)
 
 
 def _as_columns(data: jax.Array, *, any_size: bool) -> tuple[jax.Array, jax.Array | None]:
@@ -193,7 +193,7 @@ class SortedSet(AbstractPreparation):
 
     def layout(self, data_shape: tuple[int, ...]) -> InputLayout:
         num_linear, num_columns = self.scales.num_linear, self.scales.num_columns
-        return layout_with_size(num_linear, num_columns) if self.largest else InputLayout(num_linear, num_columns)
+        return _layout_with_size(num_linear, num_columns) if self.largest else InputLayout(num_linear, num_columns)
 
 
 def sorted_features(data: jax.Array, logs: CountLogs, largest: int) -> jax.Array:
@@ -296,13 +296,13 @@ def mean_over_observations(network: eqx.nn.MLP, observations: jax.Array) -> jax.
 
     @jax.checkpoint
     def block_means(block: jax.Array) -> jax.Array:
-        return network_of_rows(network, block).reshape(sets_at_once, num_obs, -1).mean(axis=1)
+        return _network_of_rows(network, block).reshape(sets_at_once, num_obs, -1).mean(axis=1)
 
     means = jax.lax.map(block_means, padded.reshape(num_blocks, sets_at_once * num_obs, -1))
     return means.reshape(num_blocks * sets_at_once, -1)[:num_sets]
 
 
-def network_of_rows(network: eqx.nn.MLP, rows: jax.Array) -> jax.Array:
+def _network_of_rows(network: eqx.nn.MLP, rows: jax.Array) -> jax.Array:
     """Return a network's output a row, by products of whole matrices, which are faster here than mapping over rows."""
 
     def linear(layer: eqx.nn.Linear, rows: jax.Array) -> jax.Array:

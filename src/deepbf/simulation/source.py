@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deepbf.layout import WHOLE, ArrayLayout, DataLayout, NumObsRange, Vector, shapes_of
-from deepbf.models import Model, SimulationError
-from deepbf.models.model import Call
+from deepbf.layout.data_layout import WHOLE, ArrayLayout, DataLayout, NumObsRange, shapes_of
+from deepbf.layout.structure import Vector
+from deepbf.models.model import Call, Model, SimulationError
 
 # Data sets per model in a chunk. Small enough that a simulator of 0.1 s per data set yields a chunk in seconds; large
 # enough that seeding (about 20 microseconds) is lost in the time of drawing them.

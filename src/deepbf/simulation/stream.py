@@ -12,7 +12,7 @@ from types import TracebackType
 import numpy as np
 from numpy.typing import NDArray
 
-from deepbf.models import Model, SimulationError
+from deepbf.models.model import Model, SimulationError
 from deepbf.simulation.source import CHUNK_SIZE, Source, Transform
 
 
@@ -53,7 +53,7 @@ class SimulationStream:
         self._num_datasets = num_datasets
         self._own_executor = None if executor is not None else ThreadPoolExecutor(1, "deepbf-simulation")
         self._executor: Executor = executor if executor is not None else self._own_executor  # pyright: ignore[reportAttributeAccessIssue]
-        self.num_ahead = num_ahead if num_ahead is not None else 2 + num_workers(executor)
+        self.num_ahead = num_ahead if num_ahead is not None else 2 + _num_workers(executor)
         self._tasks: deque[Future[list[NDArray[np.generic]]]] = deque()
         self._next_chunk = first_chunk
         # Where the layout does not know the shape of a data set yet, the first data tell, and all others must agree.
@@ -79,7 +79,7 @@ class SimulationStream:
         """Submit tasks until `num_ahead` are in flight or nothing is left to draw."""
         while len(self._tasks) < self.num_ahead and self._num_left() != 0:
             sizes = self._next_sizes()
-            with naming_dead_workers():
+            with _naming_dead_workers():
                 task = self._executor.submit(self._source.simulate, sizes, self._transform)
             self._tasks.append(task)
 
@@ -94,7 +94,7 @@ class SimulationStream:
         Raises `TimeoutError` after `timeout` seconds; the data stay in the stream.
         """
         self.run_ahead()
-        with naming_dead_workers():
+        with _naming_dead_workers():
             data = self._tasks[0].result(timeout)
         self._check_shape(data)
         self._tasks.popleft()
@@ -134,7 +134,7 @@ class SimulationStream:
 
 
 @contextmanager
-def naming_dead_workers() -> Iterator[None]:
+def _naming_dead_workers() -> Iterator[None]:
     """Turn the loss of a worker into a failure of simulation, which keeps what was trained until then."""
     try:
         yield
@@ -145,7 +145,7 @@ def naming_dead_workers() -> Iterator[None]:
         ) from error
 
 
-def num_workers(executor: Executor | None) -> int:
+def _num_workers(executor: Executor | None) -> int:
     """Return how many tasks the executor runs at once, as far as it says; 4 for one that does not."""
     if executor is None:
         return 1

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepbf import _checks
-from deepbf.simulation import CHUNK_SIZE
+from deepbf.simulation.source import CHUNK_SIZE
 
 DEFAULT_SECONDS = 60.0
 # Passes over a fixed number of simulations, and the most over those of a slow simulator before waiting for more.

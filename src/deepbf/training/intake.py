@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from deepbf.networks import AbstractPreparation, InputLayout
+from deepbf.networks.base import AbstractPreparation, InputLayout
 from deepbf.networks.ensemble import compile_evaluation, in_batches
-from deepbf.simulation import CHUNK_SIZE
+from deepbf.simulation.source import CHUNK_SIZE
 from deepbf.support import MOST_FITTED, Typicality
 from deepbf.training.pool import Pool
 
@@ -101,11 +101,11 @@ class Thinning:
         """Choose by this guess from now on; `reference` has rows of each model that tell how many would be kept."""
         self._score = score
         for model_index, rows in enumerate(reference):
-            gradients = gradients_of(score(rows), model_index)
-            slope = slope_for(gradients, self._kept)
+            gradients = _gradients_of(score(rows), model_index)
+            slope = _slope_for(gradients, self._kept)
             self._slopes.append(slope)
             self._num_rows[model_index] = len(rows)
-            self._chances[model_index] = float(chances_of(gradients, slope, self._kept).sum())
+            self._chances[model_index] = float(_chances_of(gradients, slope, self._kept).sum())
 
     def __call__(self, rows: Sequence[Floats]) -> list[Floats]:
         """Return what is kept of the rows, with weights, the same number from each model; the rest waits."""
@@ -113,10 +113,10 @@ class Thinning:
             raise RuntimeError("thinning needs a guess to choose by. Call set_up first.")
         log_probs = np.split(self._score(np.concatenate(rows)), np.cumsum([len(one) for one in rows])[:-1])
         for model_index, (model_rows, scores) in enumerate(zip(rows, log_probs, strict=True)):
-            chances = chances_of(gradients_of(scores, model_index), self._slopes[model_index], self._kept)
+            chances = _chances_of(_gradients_of(scores, model_index), self._slopes[model_index], self._kept)
             chosen = self._rngs[model_index].random(len(chances)) < chances
             weights = self._mean_chances(chances, model_index) / chances
-            self._waiting[model_index].append(with_weights(model_rows[chosen], weights[chosen]))
+            self._waiting[model_index].append(_with_weights(model_rows[chosen], weights[chosen]))
         return self._released()
 
     def _mean_chances(self, chances: NDArray[np.float64], model_index: int) -> NDArray[np.float64]:
@@ -137,27 +137,27 @@ class Thinning:
         return [model_rows[:number] for model_rows in ready]
 
 
-def with_weights(rows: Floats, weights: NDArray[np.floating] | float = 1.0) -> Floats:
+def _with_weights(rows: Floats, weights: NDArray[np.floating] | float = 1.0) -> Floats:
     """Return the rows with their weights as a last column."""
     column = np.broadcast_to(np.asarray(weights, np.float32), len(rows))
     return np.concatenate([rows, column[:, None]], axis=1)
 
 
-def gradients_of(log_probs: NDArray[np.floating], model_index: int) -> NDArray[np.float64]:
+def _gradients_of(log_probs: NDArray[np.floating], model_index: int) -> NDArray[np.float64]:
     """Return the probability of all models but the one that rows came from."""
     return -np.expm1(np.minimum(np.asarray(log_probs[:, model_index], np.float64), 0.0))
 
 
-def chances_of(gradients: NDArray[np.float64], slope: float, kept: float) -> NDArray[np.float64]:
+def _chances_of(gradients: NDArray[np.float64], slope: float, kept: float) -> NDArray[np.float64]:
     """Return the chance of each row to be kept: an even part, and one that grows with the gradient."""
     return np.minimum(1.0, kept * (EVEN_SHARE + slope * gradients))
 
 
-def slope_for(gradients: NDArray[np.float64], kept: float) -> float:
+def _slope_for(gradients: NDArray[np.float64], kept: float) -> float:
     """Return the slope at which the wanted share of rows like these is kept."""
 
     def too_many(slope: float) -> float:
-        return float(chances_of(gradients, slope, kept).mean()) - kept
+        return float(_chances_of(gradients, slope, kept).mean()) - kept
 
     return STEEPEST if too_many(STEEPEST) < 0 else cast("float", brentq(too_many, 0.0, STEEPEST))
 
@@ -258,7 +258,7 @@ class Intake:
         for start in range(0, len(rows[0]), CHUNK_SIZE):
             chunk = [model_rows[start : start + CHUNK_SIZE] for model_rows in rows]
             if wanted is None or self._pool.num_steps_brought() < wanted:
-                self._pool.add([with_weights(model_rows) for model_rows in chunk])
+                self._pool.add([_with_weights(model_rows) for model_rows in chunk])
             else:
                 self._held_back.append(chunk)
 

@@ -17,9 +17,9 @@ from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
 
 from deepbf._numerics import cross_entropy, log_evidence
-from deepbf.layout import DataLayout
+from deepbf.layout.data_layout import DataLayout
 from deepbf.losses import Loss
-from deepbf.networks import AbstractNetwork, NetworkKind
+from deepbf.networks.base import AbstractNetwork, NetworkKind
 
 # A single freak batch early on must not throw the weights far away.
 LARGEST_GRADIENT = 1.0
@@ -131,7 +131,7 @@ def muon_of(networks: FlatNetworks) -> optax.GradientTransformation:
     """
     layered = optax.chain(
         optax.clip_by_global_norm(LARGEST_GRADIENT),
-        optax.contrib.muon(ORTHOGONAL_RATE, adam_learning_rate=1.0, muon_weight_dimension_numbers=matrix_axes),
+        optax.contrib.muon(ORTHOGONAL_RATE, adam_learning_rate=1.0, muon_weight_dimension_numbers=_matrix_axes),
     )
 
     def init(params: Any) -> Any:
@@ -145,7 +145,7 @@ def muon_of(networks: FlatNetworks) -> optax.GradientTransformation:
     return optax.GradientTransformation(init, update)
 
 
-def matrix_axes(weights: Any) -> Any:
+def _matrix_axes(weights: Any) -> Any:
     """Return, for each array of weights, which axes make it a matrix, or None for those that Adam moves."""
     # Layers are written (outputs, inputs).
     axes = optax.contrib.MuonDimensionNumbers(reduction_axis=1, output_axis=0)
@@ -185,7 +185,7 @@ class Goal:
 
 def classification(kind_of: KindOf, loss: Loss, *, weighted: bool = False) -> Goal:
     """Return the goal of telling models apart: networks that give log odds, from rows that may end with a weight."""
-    return Goal(kind_of, weighing(loss) if weighted else classifying(loss), held_out_cross_entropy)
+    return Goal(kind_of, _weighing(loss) if weighted else classifying(loss), held_out_cross_entropy)
 
 
 def classifying(loss: Loss) -> Objective:
@@ -200,7 +200,7 @@ def classifying(loss: Loss) -> Objective:
     return objective
 
 
-def weighing(loss: Loss) -> Objective:
+def _weighing(loss: Loss) -> Objective:
     """Return the weighted mean loss on a mini-batch whose last column holds the weights."""
 
     def objective(network: AbstractNetwork, batch: jax.Array, step: jax.Array) -> jax.Array:

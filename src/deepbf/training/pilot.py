@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from deepbf.models import SimulationError
-from deepbf.simulation import CHUNK_SIZE, SimulationStream, Source
+from deepbf.models.model import SimulationError
+from deepbf.simulation.source import CHUNK_SIZE, Source
+from deepbf.simulation.stream import SimulationStream
 from deepbf.training.console import StopOnInterrupt
 
 # Data sets per model: enough to place knots in the tails and to decorrelate a few hundred columns.

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from deepbf.layout import DataLayout
-from deepbf.models import SimulationError
-from deepbf.networks import AbstractNetwork, AbstractPreparation
+from deepbf.layout.data_layout import DataLayout
+from deepbf.models.model import SimulationError
+from deepbf.networks.base import AbstractNetwork, AbstractPreparation
 from deepbf.standardise import Standardiser
 from deepbf.support import Typicality
 

@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax
 
 from deepbf._numerics import log_evidence
-from deepbf.layout import DataLayout
-from deepbf.models import ModelSet, SimulationError
-from deepbf.networks import check_simulated
+from deepbf.layout.data_layout import DataLayout
+from deepbf.models.model import SimulationError
+from deepbf.models.model_set import ModelSet
 from deepbf.networks.ensemble import ensemble_log_odds, in_batches, init_ensemble, settle_ensemble
-from deepbf.simulation import CHUNK_SIZE, SimulationStream, Source
+from deepbf.networks.registry import check_simulated
+from deepbf.simulation.source import CHUNK_SIZE, Source
+from deepbf.simulation.stream import SimulationStream
 from deepbf.standardise import Standardiser
 from deepbf.support import comes_in_any_order
 from deepbf.training.budget import MOST_PASSES, Budget, Clock, fitting_batch_size
@@ -68,7 +70,7 @@ def train(
     checks of simulated data; `goal` says what is trained. A simulator that fails in the middle raises
     `PartialTrainingError` with what was trained until then.
     """
-    seeds = training_seeds(seed)
+    seeds = _training_seeds(seed)
     source = Source(model_set.models, layout, seeds.simulation)
     num_each = None if budget.num_simulations is None else budget.num_simulations // len(model_set)
     with StopOnInterrupt() as stop, ProgressBar(progress) as bar:
@@ -105,7 +107,7 @@ class TrainingSeeds(NamedTuple):
     draws: int
 
 
-def training_seeds(seed: int) -> TrainingSeeds:
+def _training_seeds(seed: int) -> TrainingSeeds:
     """Return the seeds of simulations, of initial weights and of mini-batches that follow from the user's seed."""
     children = np.random.SeedSequence(seed).spawn(3)
     return TrainingSeeds(*(int(child.generate_state(1, np.uint64)[0]) for child in children))
@@ -172,7 +174,7 @@ class Trainer:
             self._preparation, layout.shape, num_models, self._pool, thinning=thinning,
             num_steps_unthinned=self._clock.steps_until_check(CHECKS_BEFORE_THINNING + 1),
         )  # fmt: skip
-        self._judge = jax.jit(partial(held_out_log_odds, self._networks))
+        self._judge = jax.jit(partial(_mean_log_odds, self._networks))
         self._reference: jax.Array | None = None
         self._best: jax.Array | None = None
         self._held_out_loss: float | None = None
@@ -368,6 +370,6 @@ class DrawnBlock:
         return jnp.asarray(self.batches), jnp.asarray(self.rates), jnp.asarray(self.num_steps, jnp.int32)
 
 
-def held_out_log_odds(networks: FlatNetworks, weights: jax.Array, reference: jax.Array, inputs: jax.Array) -> jax.Array:
+def _mean_log_odds(networks: FlatNetworks, weights: jax.Array, reference: jax.Array, inputs: jax.Array) -> jax.Array:
     """Return the ensemble's mean log odds, shape (batch, K - 1)."""
     return ensemble_log_odds(settle_ensemble(networks.ensemble(weights), reference), inputs).mean(axis=0)

@@ -16,15 +16,14 @@ from numpy.typing import NDArray
 from rich.progress import Progress
 
 from deepbf import _checks
-from deepbf.estimator import BayesFactor
-from deepbf.estimator.bayes_factor import MANY_DATASETS
-from deepbf.layout import NumObsRange
-from deepbf.models import Model
-from deepbf.models.model import masked_where_absent
+from deepbf.estimator.bayes_factor import MANY_DATASETS, BayesFactor
+from deepbf.layout.data_layout import NumObsRange
+from deepbf.models.model import Model, masked_where_absent
 from deepbf.networks.ensemble import compile_evaluation, in_batches
-from deepbf.simulation import CHUNK_SIZE, SimulationStream, Source
+from deepbf.simulation.source import CHUNK_SIZE, Source
+from deepbf.simulation.stream import SimulationStream
 from deepbf.standardise import Standardiser
-from deepbf.training import Budget
+from deepbf.training.budget import Budget
 from deepbf.training.intake import prepared_at_once
 
 Summary = Callable[[Any], Any]

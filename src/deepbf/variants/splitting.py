@@ -14,10 +14,10 @@ from deepbf import _checks
 from deepbf._jeffreys import strength_on_jeffreys_scale
 from deepbf._numerics import ensemble_error, log_ratio
 from deepbf.answer import write_odds
-from deepbf.estimator import BayesFactor
+from deepbf.estimator.bayes_factor import BayesFactor
 from deepbf.estimator.fitting import fit
-from deepbf.layout import Structure, find_structure
-from deepbf.models import Model
+from deepbf.layout.structure import Structure, find_structure
+from deepbf.models.model import Model
 from deepbf.variants.intrinsic import Subsets, log_mean_inverse, mean_inverse_log
 
 MOST_SUBSETS = 1000

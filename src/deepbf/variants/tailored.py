@@ -16,14 +16,15 @@ from rich.progress import Progress
 from deepbf import _checks
 from deepbf._numerics import log_posterior_probs
 from deepbf.answer import Answer
-from deepbf.estimator import BayesFactor
+from deepbf.estimator.bayes_factor import BayesFactor
 from deepbf.estimator.fitting import fit
-from deepbf.layout import Data, Structure, find_structure
-from deepbf.models import Model, ModelSet
+from deepbf.layout.data_layout import Data
+from deepbf.layout.structure import Structure, find_structure
 from deepbf.models.hyperparameters import describe
-from deepbf.models.model import masked_where_absent
-from deepbf.simulation import check_executor
-from deepbf.training import Budget
+from deepbf.models.model import Model, masked_where_absent
+from deepbf.models.model_set import ModelSet
+from deepbf.simulation.stream import check_executor
+from deepbf.training.budget import Budget
 from deepbf.variants.local_odds import FEWEST_NEAR, NearEvidence
 from deepbf.variants.screening import Region, Simulator, Summary, View, summarise
 

@@ -18,7 +18,7 @@ from deepbf.baselines.abc.distance import Distance, Summary
 from deepbf.baselines.abc.nearest import Screen, rank
 from deepbf.baselines.abc.reference import Comparison, compare
 from deepbf.baselines.baseline_result import BaselineResult
-from deepbf.models import Model
+from deepbf.models.model import Model
 
 # What is added to a count of draws before its logarithm is taken; the reason stands above.
 HALF_A_DRAW = 0.5

@@ -16,7 +16,7 @@ from deepbf.baselines.abc.distance import Summary, feature_scale
 from deepbf.baselines.abc.nearest import read_table
 from deepbf.baselines.abc.reference import Comparison, compare, name_ranks
 from deepbf.baselines.baseline_result import BaselineResult
-from deepbf.models import Model
+from deepbf.models.model import Model
 
 # scikit-learn's trees compare in single precision, whose largest number is 3e38.
 _LARGEST_VALUE = 1e38

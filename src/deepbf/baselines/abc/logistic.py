@@ -21,7 +21,7 @@ from deepbf.baselines.abc.distance import Distance, Summary
 from deepbf.baselines.abc.nearest import Nearest, Table, read_table_and_rank
 from deepbf.baselines.abc.reference import Comparison, compare, name_ranks
 from deepbf.baselines.baseline_result import BaselineResult
-from deepbf.models import Model
+from deepbf.models.model import Model
 
 # Weight of the likelihood against a unit ridge on the slopes of standardised features: scikit-learn's default. It is
 # lost among hundreds of draws, and keeps the slopes finite where the models separate.
