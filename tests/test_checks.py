@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from deepbf import _checks
+from deepbf.layout import STRUCTURES, ArrayLayout, DataLayout
 
 
 @pytest.mark.parametrize("value", [1, 7, np.int64(7), np.uint8(7)])
@@ -138,3 +139,14 @@ def test_nonfinite_says_how_many_and_where() -> None:
     assert _checks.describe_nonfinite(np.arange(3)) is None
     said = _checks.describe_nonfinite(np.array([[1.0, 2.0], [-np.inf, np.nan]]))
     assert said == "2 of 4 values not finite, the first, -inf, at index (1, 0)"
+
+
+def test_a_warning_points_to_the_users_own_line() -> None:
+    # However many functions of deepbf stand between the user's call and the warning.
+    layout = DataLayout((ArrayLayout("", STRUCTURES["exchangeable"], (9,), grows=True, sizes=((2, 9),)),))
+    with pytest.warns(UserWarning, match="extrapolated") as caught:
+        layout.check("data", np.zeros(12), extrapolate=True)
+    assert caught[0].filename == __file__
+    with pytest.warns(UserWarning, match="extrapolated") as caught:
+        layout.arrays[0].check_observed("data", np.zeros(12), extrapolate=True)
+    assert caught[0].filename == __file__

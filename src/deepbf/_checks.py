@@ -70,7 +70,7 @@ def check_seed(argument: str, value: object) -> int:
 
 
 def check_probs(argument: str, value: ArrayLike | None, names: Sequence[str]) -> NDArray[np.float64]:
-    """Return one probability a model, positive and summing to 1; equal ones when `value` is None."""
+    """Return one probability per model, positive and summing to 1; equal ones when `value` is None."""
     num_models = len(names)
     if value is None:
         return np.full(num_models, 1.0 / num_models)
@@ -102,7 +102,7 @@ def check_numeric_array(argument: str, value: object) -> NDArray[np.generic]:
         array = np.asarray(value)
     except ValueError as error:
         raise ValueError(
-            f"{argument} cannot be made into one array ({error}); pass equally long rows, one a data set."
+            f"{argument} cannot be made into one array ({error}); pass equally long rows, one per data set."
         ) from error
     if array.dtype.kind not in "biuf":
         raise TypeError(

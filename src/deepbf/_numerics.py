@@ -10,13 +10,13 @@ from scipy.special import log_softmax
 def log_posterior_probs(log_evidence: NDArray[np.float64], log_prior: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return log posterior probabilities of the models, shape (batch, K).
 
-    `log_evidence` has shape (batch, K) and may be shifted by any constant a row; `log_prior` has shape (K,).
+    `log_evidence` has shape (batch, K) and may be shifted by any constant per row; `log_prior` has shape (K,).
     """
     return log_softmax(log_evidence + log_prior, axis=-1)
 
 
 def log_evidence(log_odds: ArrayLike) -> NDArray[np.float64]:
-    """Return log evidences up to a constant a row, shape (..., K), from log odds against the last model."""
+    """Return log evidences up to a constant per row, shape (..., K), from log odds against the last model."""
     odds = np.asarray(log_odds, dtype=np.float64)
     return np.concatenate([odds, np.zeros_like(odds[..., :1])], axis=-1)
 
@@ -30,7 +30,7 @@ def log_ratio(log_odds: ArrayLike, first: int, second: int) -> NDArray[np.float6
 
 
 def cross_entropy(log_evidence: NDArray[np.float64], label: int) -> NDArray[np.float64]:
-    """Return the negative log posterior probability of model `label` under equal priors, one entry a data set."""
+    """Return the negative log posterior probability of model `label` under equal priors, one entry per data set."""
     return -log_softmax(log_evidence, axis=-1)[..., label]
 
 
@@ -38,9 +38,10 @@ def ensemble_error(members: NDArray[np.float64]) -> NDArray[np.float64] | None:
     """Return the standard error that an ensemble's spread shows, or None if it has fewer than two members.
 
     `members` has one entry per member along its leading axis, and the result has the shape of one entry: the standard
-    deviation over the members, with one degree of freedom less than there are members. It is the error of a single
-    member, not that of their mean: members that share a design share part of what is wrong with them, so an average
-    over more of them is not more certain in proportion.
+    deviation over the members, with one degree of freedom less than there are members. Each member is trained on a
+    random half of the simulations, and the spread among random halves estimates the standard error of an estimator
+    trained on all of them, so it is not divided by the number of members. What all members get wrong alike does not
+    show in it.
 
     Examples
     --------

@@ -67,7 +67,7 @@ def cross_entropy(log_odds: jax.Array, label: jax.Array) -> jax.Array:
 
 
 def over_pairs(log_odds: jax.Array, label: jax.Array, of_first: Elementwise, of_second: Elementwise) -> jax.Array:
-    """Return the costs of all comparisons of a data set's model with another, summed, one entry a data set.
+    """Return the costs of all comparisons of a data set's model with another, summed, one entry per data set.
 
     `of_first` and `of_second` are what a log ratio, first over second in the order of the models, costs a data set of
     the one and of the other.

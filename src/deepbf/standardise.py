@@ -27,7 +27,7 @@ class Standardiser:
 
     @classmethod
     def fit(cls, pilot: Sequence[NDArray[np.generic]], *, num_axes: int) -> Standardiser:
-        """Return the standardiser for data like `pilot`, one array of data sets a model.
+        """Return the standardiser for data like `pilot`, one array of data sets per model.
 
         The first `num_axes` axes of a data set run over observations, which share one location and scale. Observations
         of nan are absent, and stay nan.

@@ -77,7 +77,7 @@ def _problem_with_array(drawn: object, size: int) -> str | None:
     if data.ndim == 0:
         return f"returned a single number ({drawn!r}); return an array with leading axis {size}"
     if data.shape[0] != size:
-        return f"returned an array of shape {data.shape}; the leading axis must be {size}, one entry a data set"
+        return f"returned an array of shape {data.shape}; the leading axis must be {size}, one entry per data set"
     if data.size == 0:
         return f"returned an empty array of shape {data.shape}; every data set needs at least one value"
     if np.ma.isMaskedArray(drawn):
@@ -135,9 +135,9 @@ class Model:
         ``prior(rng, size)`` returns an array with leading axis ``size``, or a dict of such arrays, which reaches the
         simulator as a dict. None for a model without parameters.
     log_prior, log_likelihood
-        ``log_prior(params)`` and ``log_likelihood(params, data)``, one number a parameter, used only by the likelihood
-        baselines. ``params`` are as the prior draws them; ``data`` holds one data set a parameter, along the same
-        leading axis. Bridge sampling needs them written with `jax.numpy`.
+        ``log_prior(params)`` and ``log_likelihood(params, data)``, one number per parameter, used by the likelihood
+        baselines alone. ``params`` are as the prior draws them; ``data`` holds one data set per parameter, along the
+        same leading axis. Bridge sampling needs them written with `jax.numpy`.
     transform
         Where parameters live: "real" (the default), "positive", "unit" or an interval (low, high), one for all
         parameters, a dict by name, or a list by column; used by the likelihood baselines and by `deepbf.fit_posterior`.
@@ -213,7 +213,7 @@ class Model:
         lengths = {len(np.atleast_1d(np.asarray(array))) for array in arrays}
         if len(lengths) != 1 or any(np.ndim(array) == 0 for array in arrays):
             shapes = ", ".join(str(np.shape(array)) for array in arrays)
-            raise ValueError(f"params must have one leading axis, one entry a data set; received shapes {shapes}.")
+            raise ValueError(f"params must have one leading axis, one entry per data set; received shapes {shapes}.")
         call = Call(lengths.pop(), seed, num_obs, given=True)
         return self._draw_data(np.random.default_rng(fresh_seed(seed)), params, call)
 

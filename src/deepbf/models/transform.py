@@ -20,7 +20,7 @@ Array = Any
 
 
 def check_transform(argument: str, transform: object) -> None:
-    """Raise unless `transform` is None, a name, an interval, or a dict or list of these, one a parameter."""
+    """Raise unless `transform` is None, a name, an interval, or a dict or list of these, one per parameter."""
     if isinstance(transform, Mapping):
         for name, entry in transform.items():
             check_transform(f"{argument}[{name!r}]", entry)
@@ -143,7 +143,7 @@ def _intervals_of(entry: object, num_coordinates: int) -> Sequence[tuple[float, 
     if isinstance(entry, list):
         if len(entry) != num_coordinates:
             raise ValueError(
-                f"transform lists {len(entry)} entries for {num_coordinates} parameters; pass one a parameter, "
+                f"transform lists {len(entry)} entries for {num_coordinates} parameters; pass one per parameter, "
                 "or a single name for all."
             )
         return [_interval_of(f"transform[{position}]", one) for position, one in enumerate(entry)]

@@ -38,7 +38,7 @@ class CountLogs(Storable):
 
     @classmethod
     def fit(cls, pilot: Sequence[NDArray[np.float32]]) -> CountLogs:
-        """Return the logarithms for columns like these, one array (data sets, columns) a model."""
+        """Return the logarithms for columns like these, one array (data sets, columns) per model."""
         pooled = np.concatenate(pilot).astype(np.float64)
         low, high, rising, falling = [], [], [], []
         for column, values in enumerate(pooled.T):
@@ -96,7 +96,7 @@ class MultiScale(Storable):
     def fit(
         cls, features: Sequence[NDArray[np.float32]], *, smallest_spread: float, most_per_model: int = MOST_PER_MODEL
     ) -> MultiScale:
-        """Return the maps for features like these, one array (data sets, features) a model.
+        """Return the maps for features like these, one array (data sets, features) per model.
 
         Directions whose spread is below `smallest_spread` of the widest are left out, and of a model's own all but the
         widest `most_per_model`.

@@ -36,7 +36,7 @@ class SummaryAndObservations(AbstractPreparation):
 
     @classmethod
     def fit(cls, pilot: Sequence[NDArray[np.float32]]) -> SummaryAndObservations:
-        """Return the preparation for data sets like these, one array a model."""
+        """Return the preparation for data sets like these, one array per model."""
         return cls(SetSummary.fit(pilot))
 
     def __call__(self, data: jax.Array) -> jax.Array:

@@ -55,7 +55,7 @@ class SetSummary(AbstractPreparation):
 
     @classmethod
     def fit(cls, pilot: Sequence[NDArray[np.float32]]) -> SetSummary:
-        """Return the summary for data sets like these, one array a model."""
+        """Return the summary for data sets like these, one array per model."""
         largest = pilot[0].shape[1] if any(np.isnan(data).any() for data in pilot) else 0
         sets = [_as_columns(jnp.asarray(data), any_size=largest > 0) for data in pilot]
         observations = np.concatenate([_present_rows(*one) for one in sets])
@@ -108,7 +108,7 @@ def _as_columns(data: jax.Array, *, any_size: bool) -> tuple[jax.Array, jax.Arra
 
 
 def _present_rows(sets: jax.Array, present: jax.Array | None) -> NDArray[np.float32]:
-    """Return all observations that are there, one a row."""
+    """Return all observations that are there, one per row."""
     rows = np.asarray(sets).reshape(-1, sets.shape[2])
     return rows if present is None else rows[np.asarray(present).ravel() > 0]
 
@@ -175,7 +175,7 @@ class SortedSet(AbstractPreparation):
 
     @classmethod
     def fit(cls, pilot: Pilot) -> SortedSet:
-        """Return the preparation for data sets like these, one array (data sets, observations) a model."""
+        """Return the preparation for data sets like these, one array (data sets, observations) per model."""
         largest = pilot[0].shape[1] if any(np.isnan(data).any() for data in pilot) else 0
         logs = CountLogs.fit([data[~np.isnan(data)][:, None] for data in pilot])
         features = [np.asarray(sorted_features(jnp.asarray(data), logs, largest)) for data in pilot]
@@ -287,7 +287,7 @@ class DeepSet2(AbstractNetwork):
 def mean_over_observations(network: eqx.nn.MLP, observations: jax.Array) -> jax.Array:
     """Return what a network makes of single observations, averaged within each set.
 
-    Observations have shape (sets, observations, values); the result has a row a set.
+    Observations have shape (sets, observations, values); the result has one row per set.
     """
     num_sets, num_obs, _ = observations.shape
     sets_at_once = min(num_sets, max(1, OBSERVATIONS_AT_ONCE // num_obs))
@@ -303,7 +303,7 @@ def mean_over_observations(network: eqx.nn.MLP, observations: jax.Array) -> jax.
 
 
 def _network_of_rows(network: eqx.nn.MLP, rows: jax.Array) -> jax.Array:
-    """Return a network's output a row, by products of whole matrices, which are faster here than mapping over rows."""
+    """Return a network's output for each row, by products of whole matrices: faster here than mapping over rows."""
 
     def linear(layer: eqx.nn.Linear, rows: jax.Array) -> jax.Array:
         product = rows @ layer.weight.T

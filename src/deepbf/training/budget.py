@@ -52,7 +52,7 @@ class Budget:
         return cls(seconds=_checks.check_positive("seconds", DEFAULT_SECONDS if seconds is None else seconds))
 
     def expected_datasets(self, num_models: int, datasets_a_second: float) -> float:
-        """Return how many data sets a model it will bring, at this pace of simulation."""
+        """Return how many data sets per model it will bring, at this pace of simulation."""
         if self.num_simulations is not None:
             return self.num_simulations // num_models
         return math.inf if self.seconds is None else datasets_a_second * self.seconds

@@ -31,7 +31,7 @@ class HeldOut:
         self.num_rows = 0
 
     def split(self, rows: Sequence[NDArray[np.float32]]) -> list[NDArray[np.float32]]:
-        """Keep this part's held-out chunks; return the rest, one array a model."""
+        """Keep this part's held-out chunks; return the rest, one array per model."""
         num_rows = len(rows[0])
         chunk_of_row = self._next_chunk + np.arange(num_rows) // CHUNK_SIZE
         self._next_chunk += -(-num_rows // CHUNK_SIZE)
@@ -44,7 +44,7 @@ class HeldOut:
         return [model_rows[~kept] for model_rows in rows]
 
     def rows(self) -> list[NDArray[np.float32]]:
-        """Return what has been set aside, one array a model."""
+        """Return what has been set aside, one array per model."""
         return [np.concatenate(parts) for parts in self._kept]
 
 
@@ -211,7 +211,7 @@ class Intake:
         self._num_fed = 0
 
     def feed(self, standardised: Sequence[NDArray[np.generic]]) -> None:
-        """Take in standardised simulations, one array a model, the same number of each."""
+        """Take in standardised simulations, one array per model, the same number of each."""
         prepared = in_batches(self._prepare, np.concatenate(standardised), self._prepared_at_once)
         rows = self.held_out.split(np.split(prepared, self._num_models))
         if sum(map(len, self._first_rows[0])) < MOST_FITTED:

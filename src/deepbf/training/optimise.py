@@ -32,7 +32,7 @@ ADAM = optax.chain(optax.clip_by_global_norm(LARGEST_GRADIENT), optax.scale_by_a
 class TrainingState(NamedTuple):
     """All that changes from step to step.
 
-    Weights are one flat vector a member, shape (members, weights): the optimiser then is a few operations on one
+    Weights are one flat vector per member, shape (members, weights): the optimiser then is a few operations on one
     array rather than a few on each layer, which for small networks is a third of the time of a step.
     """
 
@@ -65,7 +65,7 @@ class FlatNetworks:
         return self._unravel(flat)
 
     def ensemble(self, flat: jax.Array) -> AbstractNetwork:
-        """Return the stacked networks with these weights, one vector a member."""
+        """Return the stacked networks with these weights, one vector per member."""
         return eqx.combine(jax.vmap(self._unravel)(flat), self._static)
 
 

@@ -19,7 +19,7 @@ class Schedule:
     peak_rate
         The largest learning rate; None for the network's own.
     batch_size
-        Data sets a model in a mini-batch.
+        Data sets per model in a mini-batch.
     warm_up
         Share of the budget over which the rate rises from zero.
     decay_every
@@ -60,7 +60,7 @@ class Schedule:
         return (self.peak_rate * rising * falling).astype(np.float32)
 
 
-# Section S3: Adam at 0.01, times 0.99 every 1,000 steps, 200 data sets a model, each used once, 400,000 steps.
+# Section S3: Adam at 0.01, times 0.99 every 1,000 steps, 200 data sets per model, each used once, 400,000 steps.
 PAPER = Schedule(peak_rate=0.01, batch_size=200, decay_every=1000, average=False, reuse=False)
 PAPER_STEPS = 400_000
 

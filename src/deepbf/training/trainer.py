@@ -194,7 +194,7 @@ class Trainer:
             if stop.requested:
                 raise KeyboardInterrupt
             raise RuntimeError(
-                f"no training step fitted into the budget: {self._pool.num_rows} data sets a model were simulated in "
+                f"no training step fitted into the budget: {self._pool.num_rows} data sets per model were simulated in "
                 f"{self._clock.elapsed():.1f} s. Pass more seconds, or an executor with more workers."
             )
         return self._finish("interrupted" if stop.requested else "budget")
