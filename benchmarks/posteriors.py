@@ -37,7 +37,7 @@ METHODS = ("flow", "gan")
 
 
 class Case(NamedTuple):
-    """A model of a study, and its exact posterior as a frozen distribution, one entry a data set."""
+    """A model of a study, and its exact posterior as a frozen distribution, one entry per data set."""
 
     study: str
     model: int

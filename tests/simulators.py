@@ -1,6 +1,6 @@
 """Models that the tests share, at the top of a module so that worker processes can import them.
 
-Each has an exact answer: normals with a closed form (`deepbf.baselines`) or a known covariance (`joint_normal`).
+Each has an exact answer: normals with a closed form (`deepbf_studies.problems`) or a known covariance (`joint_normal`).
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import deepbf
-from tests.truth import joint_normal
+from studies.tests.problems import joint_normal
 
 Floats = NDArray[np.float64]
 

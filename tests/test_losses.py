@@ -46,7 +46,7 @@ NUM_ROWS = 256
 
 @cache
 def compiled(name: str, probs: tuple[float, ...] | None) -> Any:
-    """The loss, one entry a data set, and the gradient of its sum, as one program: op by op, it takes seconds."""
+    """The loss, one entry per data set, and the gradient of its sum, as one program: op by op, it takes seconds."""
     loss = FUNCTIONS[name] if probs is None else losses.at_mixture(FUNCTIONS[name], np.array(probs))
 
     def value_and_gradient(log_odds: jax.Array, label: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -169,7 +169,7 @@ class Answer:
         return f"{', '.join(said)}; small is atypical{order}"
 
     def _written_ranking(self) -> list[tuple[str, str]]:
-        """Return a line a model, the most probable first, with the odds of the best against it by the data alone."""
+        """One line per model, the most probable first, with the odds of the best against it by the data alone."""
         best = self.names.index(self.best)
         rows = []
         for place, name in enumerate(self.ranking):

@@ -1,5 +1,6 @@
 """Structures know their own rules, and a new one needs nothing but itself and a network."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +12,9 @@ from numpy.typing import NDArray
 import deepbf
 from deepbf.layout import STRUCTURES, ArrayLayout, DataLayout, NumObsRange, Structure, find_structure
 from deepbf.layout.structure import Shape
-from deepbf.networks import AbstractPreparation, InputLayout, NetworkKind, register_network
+from deepbf.networks import NETWORKS, AbstractPreparation, InputLayout, NetworkKind, register_network
 from deepbf.networks.base import Pilot
 from deepbf.networks.vector import GatedMLP
-
-
-class Ring(Structure):
-    """Values around a ring: where it starts means nothing."""
-
-    name = "ring"
-    num_axes = 1
-    simulated_shape = "(size, places)"
-
-    def default_network(self, shape: Shape) -> str:
-        return "spectrum"
 
 
 class Spectrum(AbstractPreparation):
@@ -41,7 +31,23 @@ class Spectrum(AbstractPreparation):
         return InputLayout(data_shape[0] // 2 + 1, data_shape[0] // 2 + 1)
 
 
-register_network("ring", "spectrum", NetworkKind(Spectrum.fit, GatedMLP, peak_rate=2e-3))
+@pytest.fixture(autouse=True)
+def ring() -> Iterator[type[Structure]]:
+    """A structure with a network of its own, known for the time of one test."""
+
+    class Ring(Structure):
+        """Values around a ring: where it starts means nothing."""
+
+        name = "ring"
+        num_axes = 1
+        simulated_shape = "(size, places)"
+
+        def default_network(self, shape: Shape) -> str:
+            return "spectrum"
+
+    register_network("ring", "spectrum", NetworkKind(Spectrum.fit, GatedMLP, peak_rate=2e-3))
+    yield Ring
+    del STRUCTURES["ring"], NETWORKS["ring"]
 
 
 def smooth(rng: np.random.Generator, size: int) -> NDArray[np.float64]:
@@ -69,11 +75,11 @@ def test_a_structure_and_a_network_from_outside_are_fitted_saved_loaded_and_comp
         again.compare(np.zeros(11))
 
 
-def test_a_structure_is_the_same_whoever_made_it() -> None:
-    assert Ring() == STRUCTURES["ring"]
-    assert hash(Ring()) == hash(STRUCTURES["ring"])
-    assert Ring() != STRUCTURES["vector"]
-    assert find_structure({"b": "ring", "a": "vector"}) == {"a": STRUCTURES["vector"], "b": Ring()}
+def test_a_structure_is_the_same_whoever_made_it(ring: type[Structure]) -> None:
+    assert ring() == STRUCTURES["ring"]
+    assert hash(ring()) == hash(STRUCTURES["ring"])
+    assert ring() != STRUCTURES["vector"]
+    assert find_structure({"b": "ring", "a": "vector"}) == {"a": STRUCTURES["vector"], "b": ring()}
 
 
 def test_what_grows_may_have_any_number_that_was_asked_for() -> None:

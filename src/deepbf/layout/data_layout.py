@@ -141,17 +141,10 @@ class DataLayout:
         Of mixed data, the shapes are found from one data set per model (two with a range of `num_obs`, which show
         what grows with it); of data that are one array, from the simulations shown to `seen`.
         """
-        ranges = model_set.hyperparameters
-        if isinstance(structure, Structure) and not ranges:
-            return cls((ArrayLayout(WHOLE, structure, grows=num_obs is not None),), num_obs)
-        named = {DATA: structure} if isinstance(structure, Structure) else dict(structure)
-        if ranges:
-            if HYPERPARAMETERS in named:
-                raise ValueError(
-                    f"structure may not name an array {HYPERPARAMETERS!r}: the values of the models' hyperparameters "
-                    "have that name. Rename the array."
-                )
-            named[HYPERPARAMETERS] = STRUCTURES["vector"]
+        known = cls.unseen(structure, model_set)
+        if not known.packed:
+            return replace(known, arrays=(replace(known.arrays[0], grows=num_obs is not None),), asked=num_obs)
+        named, ranges = {array.name: array.structure for array in known.arrays}, known.hyperparameters
         found = [_shapes_by_model(model, named, ranges, num_obs, seed) for model in model_set.models]
         for name, (most, fewest) in zip(model_set.names, found, strict=True):
             grows = {array: most[array] != fewest[array] for array in most}
@@ -172,10 +165,18 @@ class DataLayout:
     @classmethod
     def unseen(cls, structure: Structure | Mapping[str, Structure], model_set: ModelSet) -> DataLayout:
         """Return the layout as far as it is known before anything is simulated: structures, no shapes."""
-        if isinstance(structure, Structure) and not model_set.hyperparameters:
+        ranges = model_set.hyperparameters
+        if isinstance(structure, Structure) and not ranges:
             return cls((ArrayLayout(WHOLE, structure),))
-        named = {DATA: structure} if isinstance(structure, Structure) else structure
-        return cls(tuple(ArrayLayout(name, named[name]) for name in sorted(named)), None, model_set.hyperparameters)
+        named = {DATA: structure} if isinstance(structure, Structure) else dict(structure)
+        if ranges:
+            if HYPERPARAMETERS in named:
+                raise ValueError(
+                    f"structure may not name an array {HYPERPARAMETERS!r}: the values of the models' hyperparameters "
+                    "have that name. Rename the array."
+                )
+            named[HYPERPARAMETERS] = STRUCTURES["vector"]
+        return cls(tuple(ArrayLayout(name, named[name]) for name in sorted(named)), None, ranges)
 
     def seen(self, data: Sequence[NDArray[np.generic]]) -> DataLayout:
         """Return the layout completed by simulated data, one array per model: with shapes and sizes.
