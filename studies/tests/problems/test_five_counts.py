@@ -87,3 +87,13 @@ def test_what_are_no_counts_is_refused() -> None:
     for bad in ([[0.5, 1.0]], [[-1, 2]], [1, 2, 3]):
         with pytest.raises(ValueError, match="data must be counts of shape"):
             poisson_log_evidence(bad)
+
+
+def test_three_of_the_five_keep_their_evidences() -> None:
+    three, five = problems.load("three-counts", num_obs=50), STUDY
+    assert [model.name for model in three.models] == [five.models[k].name for k in (0, 1, 4)]
+    assert three.exact_log_evidence is not None
+    assert five.exact_log_evidence is not None
+    for model in three.models:
+        data = model.simulate(20, seed=1).data
+        np.testing.assert_array_equal(three.exact_log_evidence(data), five.exact_log_evidence(data)[:, [0, 1, 4]])

@@ -69,7 +69,7 @@ def test_a_short_fit_comes_near_the_exact_answer() -> None:
 
 
 def test_masked_data_need_a_network_that_takes_them() -> None:
-    with pytest.raises(ValueError, match=r"structure='vector' with network='gated' needs every value.*'nested'"):
+    with pytest.raises(ValueError, match=r"structure='vector' needs every value.*'nested'"):
         deepbf.fit(STUDY.models, structure="vector", num_simulations=600, progress=False)
 
 

@@ -18,6 +18,19 @@ NAMES = ("data-1-i", "data-1-ii", "data-2", "data-3")
 WEAPON_NAMES = ("weapon-sum", "weapon-full")
 # Tested in test_linear_series.py.
 SERIES_NAMES = ("ar-ma",)
+# Tested in test_known_answers.py.
+KNOWN_ANSWER_NAMES = (
+    "t-test",
+    "pairs",
+    "correlated-covariates",
+    "regression-rows",
+    "probit-groups",
+    "heavy-counts",
+    "gamma-waits",
+    "logistic-fixed",
+    "three-counts",
+    "normal-mean",
+)
 # A right simulator fails by chance once in a million; a wrong one has p-values far below.
 LEAST_P_VALUE = 1e-6
 NUM_DRAWS = 20_000
@@ -30,9 +43,12 @@ def draw(name: str, model: int, *, num_obs: int, size: int = NUM_DRAWS, seed: in
 # What loads
 
 
-def test_the_names_are_the_papers_and_five_others() -> None:
+def test_the_names_are_the_papers_first_and_then_others() -> None:
     others = ("random-effects", *SERIES_NAMES, "covariate", "five-counts", "influenza")
-    assert problems.names() == (*NAMES, *WEAPON_NAMES, *others)
+    # Tested in test_series_and_fields.py.
+    series = ("event", "season", "variance-change", "hidden-states", "local-level", "pair")
+    judging = (*(f"series-{name}" for name in series), "field", "change-counts", "vector-fixed-design")
+    assert problems.names() == (*NAMES, *WEAPON_NAMES, *others, *judging, *KNOWN_ANSWER_NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,14 +1,33 @@
 # What the package exports; read by type checkers, and by lazy_loader when a name is first used.
 
+from .catalogue import KEPT_OUT as KEPT_OUT
 from .catalogue import load as load
 from .catalogue import names as names
+from .change_points import change_counts_log_bf as change_counts_log_bf
+from .change_points import variance_change_log_bf as variance_change_log_bf
 from .covariate import covariate_log_bf as covariate_log_bf
+from .field import field_log_bf as field_log_bf
+from .fixed_design import fixed_design_log_bf as fixed_design_log_bf
+from .gamma_waits import gamma_waits_log_bf as gamma_waits_log_bf
+from .heavy_counts import heavy_counts_log_bf as heavy_counts_log_bf
+from .hidden_states import hidden_states_log_bf as hidden_states_log_bf
+from .lagged_pair import lagged_pair_log_bf as lagged_pair_log_bf
+from .linear_regression import correlated_covariates_log_bf as correlated_covariates_log_bf
+from .linear_regression import regression_rows_log_bf as regression_rows_log_bf
 from .linear_series import ar_ma_log_bf as ar_ma_log_bf
+from .local_level import local_level_log_bf as local_level_log_bf
+from .logistic_fixed import logistic_fixed_log_bf as logistic_fixed_log_bf
 from .mixture import normal_mean_log_bf as normal_mean_log_bf
 from .mixture import normal_mixture_log_bf as normal_mixture_log_bf
 from .mixture import normal_mixture_log_bf_by_enumeration as normal_mixture_log_bf_by_enumeration
 from .mixture import normal_mixture_log_bf_by_quadrature as normal_mixture_log_bf_by_quadrature
+from .normal_mean import normal_mean_log_evidence as normal_mean_log_evidence
+from .pairs import pairs_log_bf as pairs_log_bf
+from .probit_groups import probit_groups_log_bf as probit_groups_log_bf
 from .random_effects import random_effects_log_bf as random_effects_log_bf
+from .series_signals import event_log_bf as event_log_bf
+from .series_signals import season_log_bf as season_log_bf
 from .study import Study as Study
+from .t_test import t_test_log_bf as t_test_log_bf
 from .toy import exponential_log_bf as exponential_log_bf
 from .toy import negbin_poisson_log_bf as negbin_poisson_log_bf

@@ -1,4 +1,4 @@
-"""Five models for counts, told apart by how they spread about a common mean: the study of more than two models.
+"""Five models for counts, or three, told apart by how they spread about a common mean: studies of several models.
 
 The mean is Gamma(2, 1) under every model. Evidences are exact by quadrature over the mean: the integrals run over its
 logarithm by the trapezoidal rule, which for integrands this smooth, vanishing at both ends, is exact to rounding at
@@ -7,20 +7,21 @@ the step taken here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainc, betaln, gammaln, logsumexp
+from scipy.special import betainc, betaln, gammaln
 
 from deepbf.models import Model
+from deepbf_studies.problems.quadrature import log_integrals
 from deepbf_studies.problems.study import OfSize, Study
 
 Floats = NDArray[np.float64]
 
 NUM_OBS = 50
+NUM_OBS_OF_THREE = 40
 # The smaller, the more spread out. A size of 1 is the geometric distribution.
 SIZES = (2.0, 6.0)
 
@@ -30,7 +31,6 @@ _LOG_MEANS = np.linspace(LOWEST, HIGHEST, NUM_NODES)
 _MEANS = np.exp(_LOG_MEANS)
 # Density of the logarithm of a Gamma(2, 1) variable, times the step.
 _LOG_WEIGHTS = 2.0 * _LOG_MEANS - _MEANS + np.log(_LOG_MEANS[1] - _LOG_MEANS[0])
-DATASETS_AT_A_TIME = 500
 
 
 def five_counts_study(name: str, num_obs: int) -> Study:
@@ -60,6 +60,29 @@ def five_counts_study(name: str, num_obs: int) -> Study:
         exact_log_bf=_first_over_second,
         exact_log_evidence=_five_log_evidences,
     )
+
+
+def three_counts_study(name: str, num_obs: int) -> Study:
+    """Return three of the models of `five_counts_study`: Poisson, geometric, zero-inflated Poisson.
+
+    `exact_log_evidence` has one column for each model; `exact_log_bf` compares the first two.
+    """
+    poisson, geometric, *_, zero_inflated = five_counts_study(name, num_obs).models
+    return Study(
+        name=name,
+        title=f"Three models of {num_obs} counts: Poisson, geometric, zero-inflated Poisson",
+        num_obs=num_obs,
+        models=(poisson, geometric, zero_inflated),
+        structure="exchangeable",
+        exact_log_bf=_first_over_second,
+        exact_log_evidence=_three_log_evidences,
+    )
+
+
+def _three_log_evidences(data: ArrayLike) -> Floats:
+    """Return exact log evidences, shape (data sets, 3), in the order of the models."""
+    found = [poisson_log_evidence(data), negbin_log_evidence(data, size=1.0), zero_inflated_log_evidence(data)]
+    return np.stack(found, axis=1)
 
 
 def _five_log_evidences(data: ArrayLike) -> Floats:
@@ -126,7 +149,11 @@ def negbin_log_evidence(data: ArrayLike, *, size: float) -> Floats:
     log_fail = -np.log1p(size / _MEANS)
     log_success = -np.log1p(_MEANS / size)
     constant = (gammaln(counts + size) - gammaln(size) - gammaln(counts + 1.0)).sum(axis=1)
-    return constant + _integrated(lambda rows: total[rows, None] * log_fail + num_obs * size * log_success, len(counts))
+
+    def log_integrand(rows: slice) -> Floats:
+        return total[rows, None] * log_fail + num_obs * size * log_success
+
+    return constant + log_integrals(log_integrand, _LOG_WEIGHTS, len(counts))
 
 
 def zero_inflated_log_evidence(data: ArrayLike) -> Floats:
@@ -151,16 +178,7 @@ def zero_inflated_log_evidence(data: ArrayLike) -> Floats:
         log_part = np.where(np.isfinite(log_part), log_part, leading)
         return log_part - log_c + total[rows, None] * _LOG_MEANS - above * (_MEANS + log_c)
 
-    return constant + _integrated(log_integrand, len(counts))
-
-
-def _integrated(log_integrand: Callable[[slice], Floats], num_datasets: int) -> Floats:
-    """Return the log integral over the mean of each data set, some at a time."""
-    parts = []
-    for start in range(0, num_datasets, DATASETS_AT_A_TIME):
-        rows = slice(start, start + DATASETS_AT_A_TIME)
-        parts.append(np.asarray(logsumexp(log_integrand(rows) + _LOG_WEIGHTS, axis=1)))
-    return np.concatenate(parts) if parts else np.zeros(0)
+    return constant + log_integrals(log_integrand, _LOG_WEIGHTS, len(counts))
 
 
 def _counts(data: ArrayLike) -> Floats:

@@ -5,14 +5,15 @@ JAX is never loaded here on behalf of NumPy arrays: workers that simulate a stud
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
+from deepbf import _checks
 from deepbf.criticism.predictive_source import ExactPosterior
 from deepbf.models import Model
 
@@ -48,6 +49,9 @@ class Study:
         Exact posterior samplers, one for each model, where they are known.
     observed
         The real data set, where there is one, laid out as the models simulate it.
+    covariates
+        For data on a fixed design: named columns, each with one entry per observation, that are the same in every data
+        set and known to both models.
     """
 
     name: str
@@ -59,6 +63,7 @@ class Study:
     exact_log_evidence: Callable[[Any], NDArray[np.float64]] | None = None
     exact_posteriors: tuple[ExactPosterior, ...] | None = None
     observed: NDArray[Any] | None = None
+    covariates: Mapping[str, NDArray[Any]] | None = None
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,22 @@ class OfSize:
     def __call__(self, rng: np.random.Generator, params: Any, num_obs: int | None = None) -> Any:
         """Return data sets for these parameters; a model without parameters gets the number of data sets instead."""
         return self.draw(rng, params, num_obs=self.num_obs if num_obs is None else num_obs)
+
+
+def in_blocks(
+    numbers_fn: Callable[[NDArray[np.float64]], NDArray[np.float64]], data: NDArray[np.float64], *, size: int = 1000
+) -> NDArray[np.float64]:
+    """Return one number per data set, ``numbers_fn(data)``, computed for `size` data sets at a time.
+
+    This bounds the memory that temporary arrays take, and keeps them in cache.
+
+    Examples
+    --------
+    >>> in_blocks(lambda block: block.sum(axis=1), np.ones((5, 3)), size=2)
+    array([3., 3., 3., 3., 3.])
+    """
+    blocks = (data[start : start + size] for start in range(0, len(data), size))
+    return np.concatenate([np.empty(0), *(numbers_fn(block) for block in blocks)])
 
 
 def library_of(values: Array) -> tuple[Any, Array]:
@@ -114,3 +135,26 @@ def log_gamma_of(values: Array) -> Array:
     from jax.scipy.special import gammaln as jax_gammaln
 
     return jax_gammaln(array)
+
+
+def check_rows(argument: str, data: ArrayLike, *, num_columns: int) -> NDArray[np.float64]:
+    """Return `data` as float64 of shape (data sets, observations, num_columns), refusing anything else."""
+    array = _checks.check_numeric_array(argument, data)
+    if array.ndim != 3 or array.shape[2] != num_columns:
+        raise ValueError(
+            f"{argument} must have shape (data sets, observations, {num_columns}); received shape {array.shape}. "
+            f"Pass {argument}[None] for a single data set."
+        )
+    nonfinite = _checks.describe_nonfinite(array)
+    if nonfinite is not None:
+        raise ValueError(f"{argument} must be finite; received {nonfinite}. Remove or impute missing observations.")
+    return array.astype(np.float64)
+
+
+def check_binary(argument: str, data: ArrayLike) -> NDArray[np.float64]:
+    """Return `data` as float64 of shape (data sets, responses), refusing anything but 0 and 1."""
+    array = _checks.check_datasets(argument, data)
+    if not ((array == 0) | (array == 1)).all():
+        other = array[(array != 0) & (array != 1)][0]
+        raise ValueError(f"{argument} must hold binary responses, 0 or 1; received {other:g}. Recode the responses.")
+    return array
