@@ -1,5 +1,6 @@
 """Checks: they pass what is right unchanged, and their errors name the argument, the value and the way out."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -150,3 +151,19 @@ def test_a_warning_points_to_the_users_own_line() -> None:
     with pytest.warns(UserWarning, match="extrapolated") as caught:
         layout.arrays[0].check_observed("data", np.zeros(12), extrapolate=True)
     assert caught[0].filename == __file__
+    # Nor is a line of deepbf-studies the user's own.
+    study: dict[str, Any] = {"__name__": "deepbf_studies.paper.made_up"}
+    exec(compile("def ask(layout, data): layout.check('data', data, extrapolate=True)", "made_up.py", "exec"), study)
+    with pytest.warns(UserWarning, match="extrapolated") as caught:
+        study["ask"](layout, np.zeros(12))
+    assert caught[0].filename == __file__
+
+
+def test_a_folder_whose_name_begins_like_the_package_is_the_users_own() -> None:
+    # A user's package may stand beside deepbf, under a longer name.
+    name = f"{Path(_checks.__file__).parent}_of_a_user/study.py"
+    user: dict[str, Any] = {"__name__": "deepbf_of_a_user.study", "warn_user": _checks.warn_user}
+    exec(compile("def ask(): warn_user('careful')", name, "exec"), user)
+    with pytest.warns(UserWarning, match="careful") as caught:
+        user["ask"]()
+    assert caught[0].filename == name

@@ -142,6 +142,8 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "number": (lambda: quick({"x": np.sum}, num_datasets=1), "num_datasets must be at least 2"),
     "seed": (lambda: quick({"x": np.sum}, seed=-1), "seed must be a non-negative int"),
     "probabilities": (lambda: quick({"x": np.sum}, prior_probs=[1, 1]), "must sum to 1"),
+    "replicates": (lambda: quick({"x": np.sum}, num_replicates=1), "num_replicates must be at least 2"),
+    "executor": (lambda: quick({"x": np.sum}, executor=4), "executor must have a submit method"),
 }
 
 

@@ -1,6 +1,7 @@
 """The package's front door: light to enter, and everything it promises is there."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -16,7 +17,9 @@ WORKER_SIDE = ["deepbf", "deepbf.models", "deepbf.simulation", "deepbf.standardi
 def modules_after(statement: str) -> set[str]:
     """Return the modules that a fresh interpreter has loaded after a statement."""
     code = f"{statement}\nimport json, sys\nprint(json.dumps(list(sys.modules)))"
-    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    # The source that these tests have found, not another one that may be installed.
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     return set(json.loads(finished.stdout.splitlines()[-1]))
 
 
@@ -34,6 +37,14 @@ def test_a_model_is_made_and_run_without_the_neural_side() -> None:
         "assert model.simulate(4, seed=1).data.shape == (4, 3)"
     )
     assert not loaded & {"jax", "equinox"}
+
+
+def test_a_surprise_loads_one_file_of_the_toolkit() -> None:
+    loaded = modules_after("from deepbf.evaluation import surprise\nsurprise(0.5, ([-1.0, 2.0], [-2.0, 1.0]))")
+    rooms = {name for name in loaded if name.startswith("deepbf.") and not name.startswith("deepbf._")}
+    # A comparison asks for it, and should wait neither for xarray nor for scikit-learn.
+    assert rooms == {"deepbf.evaluation", "deepbf.evaluation.tail_areas"}
+    assert not loaded & {"xarray", "sklearn"}
 
 
 def test_every_promised_name_is_there() -> None:

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from deepbf import BayesFactor, losses
 from deepbf.layout import STRUCTURES, WHOLE, ArrayLayout, DataLayout
-from deepbf.networks import NETWORKS, linked
+from deepbf.networks import NETWORKS, network_kind
 from deepbf.networks.ensemble import init_ensemble, settle_ensemble
 from deepbf.standardise import Standardiser
 from deepbf.training import TrainedEnsemble, TrainingRecord
 
-EVERY_NETWORK = [(structure, network) for structure, networks in NETWORKS.items() for network in networks]
+EVERY_NETWORK = [
+    (structure, network) for structure, networks in NETWORKS.items() for network in ("committee", *networks)
+]
 SET_NETWORKS = [(network, shape) for network in ("deepset", "set-attention", "deepset2") for shape in ((13,), (13, 2))]
 # The shape of a data set where a test names none.
 USUAL_SHAPES = {"vector": (13,), "exchangeable": (13,), "series": (13,), "nested": (5, 13)}
@@ -45,7 +47,6 @@ def untrained(
     loss: str = losses.DEFAULT,
 ) -> BayesFactor:
     """Return an estimator fitted to pilot data in all but its weights, which are random."""
-    kind = linked(NETWORKS[structure][network], losses.by_name(loss).link)
     data_shape = data_shape or USUAL_SHAPES[structure]
     pilot = pilot_data(data_shape, len(names))
     layout = DataLayout((ArrayLayout(WHOLE, STRUCTURES[structure]),)).seen(pilot)
@@ -53,6 +54,7 @@ def untrained(
         # As if groups of every size had been simulated.
         sizes = ((1, data_shape[0]), (1, data_shape[1]))
         layout = replace(layout, arrays=(replace(layout.arrays[0], sizes=sizes),))
+    kind = network_kind(layout, network, losses.by_name(loss).link)
     standardiser = Standardiser.fit(pilot, num_axes=STRUCTURES[structure].num_axes)
     standardised = [standardiser(data) for data in pilot]
     preparation = kind.fit_preparation(standardised)

@@ -15,17 +15,22 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-_PACKAGE = str(Path(__file__).parent)
+_FOLDER = Path(__file__).parent
+# The other package of this project: its lines are not the user's either.
+_STUDIES = "deepbf_studies"
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn about the user's own line: the innermost one on the way here that is not deepbf's.
+    """Warn about the user's own line: the innermost one on the way here that is neither deepbf's nor deepbf-studies'.
 
     A fixed `stacklevel` would point into deepbf as soon as a function more stands between the two.
     """
     level = 1
     frame = sys._getframe()
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame is not None:
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if package != _STUDIES and _FOLDER not in Path(frame.f_code.co_filename).parents:
+            break
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
 
@@ -137,6 +142,34 @@ def check_datasets(argument: str, data: ArrayLike) -> NDArray[np.float64]:
         raise ValueError(f"{argument} must be finite; received {nonfinite}. Remove or impute missing observations.")
     # Float before any sum: integer sums of large counts would wrap around in silence.
     return array.astype(np.float64)
+
+
+def check_log_bfs(
+    argument: str, value: Sequence[ArrayLike], names: Sequence[str]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return log Bayes factors at data of each of two models as two float64 arrays.
+
+    Each model needs at least two data sets. Infinite and nan entries stay; whoever measures counts them.
+    """
+    rule = f"{argument} must be two one-dimensional arrays: log Bayes factors at data of {names[0]}, then of {names[1]}"
+    try:
+        parts = tuple(value)
+    except TypeError as error:
+        raise TypeError(f"{rule}; received {type(value).__name__}.") from error
+    if len(parts) != 2:
+        raise ValueError(f"{rule}; received {len(parts)} of them. Pass (at_first, at_second).")
+    arrays = []
+    for name, part in zip(names, parts, strict=True):
+        array = check_numeric_array(f"{argument} at data of {name}", part).astype(np.float64)
+        if array.ndim != 1:
+            raise ValueError(f"{rule}; at data of {name} the shape is {array.shape}. Pass one number per data set.")
+        if len(array) < 2:
+            raise ValueError(
+                f"{argument} has {len(array)} data sets of {name}; the toolkit needs at least 2 of each model. "
+                "Simulate more of them."
+            )
+        arrays.append(array)
+    return arrays[0], arrays[1]
 
 
 def check_positive_pair(argument: str, value: tuple[float, float]) -> tuple[float, float]:

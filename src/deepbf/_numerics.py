@@ -6,6 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax
 
+# Log Bayes factors closer than this share of their size (of 1, if they are smaller than that) differ by rounding alone.
+# Of float32: networks have relative errors of 6e-8 in numbers of some hundreds, whose sum may be about 1.
+FLOAT32_ROUNDING = 1e-5
+# Of float64: relative errors of 1e-16 in terms that cancel, and that may be a million times larger than what remains.
+FLOAT64_ROUNDING = 1e-9
+
 
 def log_posterior_probs(log_evidence: NDArray[np.float64], log_prior: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return log posterior probabilities of the models, shape (batch, K).
@@ -32,6 +38,14 @@ def log_ratio(log_odds: ArrayLike, first: int, second: int) -> NDArray[np.float6
 def cross_entropy(log_evidence: NDArray[np.float64], label: int) -> NDArray[np.float64]:
     """Return the negative log posterior probability of model `label` under equal priors, one entry per data set."""
     return -log_softmax(log_evidence, axis=-1)[..., label]
+
+
+def rounding_of(log_bf: NDArray[np.float64], relative: float = FLOAT32_ROUNDING) -> NDArray[np.float64]:
+    """Return how far log Bayes factors may lie apart for no other reason than rounding: relative x max(1, size).
+
+    The shape is that of the log Bayes factors. For infinite ones, which are equal or not, it is `relative` itself.
+    """
+    return relative * np.maximum(1.0, np.where(np.isfinite(log_bf), np.abs(log_bf), 1.0))
 
 
 def ensemble_error(members: NDArray[np.float64]) -> NDArray[np.float64] | None:

@@ -18,7 +18,7 @@ from deepbf.layout.data_layout import NumObsRange, describe_shapes, shapes_of
 from deepbf.models.model import Model, masked_where_absent
 from deepbf.models.model_set import ModelSet
 from deepbf.simulation.source import CHUNK_SIZE, Source
-from deepbf.simulation.stream import SimulationStream
+from deepbf.simulation.stream import SimulationStream, check_executor
 
 # Mixed into the seed, so that a fit and an evaluation given the same one never see the same simulations.
 SEED_OF_EVALUATION = 0x5EED
@@ -81,7 +81,13 @@ def evaluate(
     >>> found.estimators, found.value("spearman")
     (('half',), 1.0)
     """
-    model_set = _check_two_models(models, prior_probs)
+    model_set = ModelSet.of(models, prior_probs)
+    if len(model_set) != 2:
+        raise ValueError(
+            f"models must be two models, whose Bayes factor is evaluated; received {len(model_set)}: "
+            f"{', '.join(model_set.names)}. Pass two of them."
+        )
+    check_names(model_set.names)
     asked = _check_estimators(estimators, model_set.names)
     if exact is not None and not callable(exact):
         raise TypeError(f"exact must be a function from data sets to log Bayes factors; received {exact!r}.")
@@ -92,6 +98,7 @@ def evaluate(
             model.check_takes_num_obs()
     num_replicates = _checks.check_count("num_replicates", num_replicates, least=2)
     seed = _checks.check_seed("seed", seed)
+    check_executor(executor, model_set.models)
     observed_log_bfs = None if observed is None else _ask_about_observed(asked, observed, model_set.models[0], num_obs)
     with Progress(disable=not progress, transient=True) as bar:
         data = simulate_afresh(model_set.models, num_datasets, num_obs, seed, executor, bar)
@@ -114,34 +121,11 @@ def evaluate(
     return evaluation
 
 
-def _check_two_models(models: Sequence[Model], prior_probs: ArrayLike | None) -> ModelSet:
-    """Return the models with their prior probabilities, if they are two whose names a result can hold."""
-    model_set = ModelSet.of(models, prior_probs)
-    if len(model_set) != 2:
-        raise ValueError(
-            f"models must be two models, whose Bayes factor is evaluated; received {len(model_set)}: "
-            f"{', '.join(model_set.names)}. Pass two of them."
-        )
-    check_names(model_set.names)
-    return model_set
-
-
-def _directed(name: str, estimator: Any, names: Sequence[str]) -> Any:
-    """Return the function to ask: of a trained estimator, the Bayes factor of the first of `names` over the second."""
-    log_bf = getattr(estimator, "log_bf", estimator)
-    known = getattr(estimator, "names", None)
-    if known is None or not callable(log_bf):
-        return log_bf
-    for model in names:
-        if model not in known:
-            raise ValueError(
-                f"estimators[{name!r}] knows the models {', '.join(known)}, but not {model!r}. Fit it to both models."
-            )
-    return lambda data: log_bf(masked_where_absent(data), names[0], names[1])
-
-
 def _check_estimators(estimators: Mapping[str, Any], names: Sequence[str]) -> dict[str, LogBf]:
-    """Return the estimators as functions, by name."""
+    """Return the estimators as functions, by name.
+
+    A trained estimator is asked for the Bayes factor of the first of `names` over the second, and must know both.
+    """
     if not isinstance(estimators, Mapping) or not estimators:
         raise TypeError(
             f"estimators must be a dict of at least one estimator by name; received {estimators!r}. "
@@ -149,15 +133,23 @@ def _check_estimators(estimators: Mapping[str, Any], names: Sequence[str]) -> di
         )
     functions = {}
     for name, estimator in estimators.items():
-        log_bf = _directed(str(name), estimator, names)
+        log_bf, known = getattr(estimator, "log_bf", estimator), getattr(estimator, "names", None)
         if not callable(log_bf):
             raise TypeError(
                 f"estimators[{name!r}] must be a BayesFactor or a function from data sets to log Bayes factors; "
                 f"received {estimator!r}. Wrap a baseline: lambda data: baselines.abc_ranked(models, data).log_bf."
             )
+        for model in names:
+            if known is not None and model not in known:
+                raise ValueError(
+                    f"estimators[{str(name)!r}] knows the models {', '.join(known)}, but not {model!r}. Fit it to "
+                    "both models."
+                )
         if str(name) in functions or str(name) == EXACT:
             raise ValueError(f"estimators need distinct names, none of them {EXACT!r}; received {str(name)!r} again.")
         functions[str(name)] = log_bf
+        if known is not None:
+            functions[str(name)] = lambda data, ask=log_bf: ask(masked_where_absent(data), names[0], names[1])
     return functions
 
 
@@ -229,40 +221,29 @@ def _ask(
 def _ask_about_observed(
     estimators: Mapping[str, LogBf], observed: Any, model: Model, num_obs: int | None
 ) -> dict[str, float]:
-    """Return each estimator's log Bayes factor at the observed data set."""
+    """Return each estimator's log Bayes factor at the observed data set, if it is one such as the model simulates."""
     example = model.simulate(1, seed=0, num_obs=num_obs).data
-    data = (
-        _one_array(observed, example, model)
-        if not isinstance(example, Mapping)
-        else _one_dict(observed, example, model)
-    )
+    # Estimators are asked about data sets along a leading axis: here, one.
+    if isinstance(example, Mapping):
+        shapes = shapes_of(example)
+        received = {str(k): np.shape(v) for k, v in observed.items()} if isinstance(observed, Mapping) else None
+        if received != shapes:
+            raise ValueError(
+                f"observed must be one data set with the arrays {describe_shapes(shapes)}, as {model.name} simulates "
+                f"them; received {type(observed).__name__ if received is None else describe_shapes(received)}."
+            )
+        data: Any = {name: np.asarray(observed[name])[None] for name in shapes}
+    else:
+        array = _checks.check_numeric_array("observed", observed)
+        if len(array) == 1 and array.ndim > 1:
+            array = array[0]
+        if array.shape != example.shape[1:]:
+            raise ValueError(
+                f"observed must be one data set of shape {example.shape[1:]}, as {model.name} simulates them; received "
+                f"shape {array.shape}. Pass the observations alone, without further axes."
+            )
+        data = array[None]
     return {name: float(_answer(name, log_bf, data)[0]) for name, log_bf in estimators.items()}
-
-
-def _one_dict(observed: Any, example: Mapping[str, NDArray[Any]], model: Model) -> dict[str, NDArray[Any]]:
-    """Return the arrays of the one observed data set, each with a leading axis."""
-    shapes = shapes_of(example)
-    received = {str(k): np.shape(v) for k, v in observed.items()} if isinstance(observed, Mapping) else None
-    if received != shapes:
-        raise ValueError(
-            f"observed must be one data set with the arrays {describe_shapes(shapes)}, as {model.name} simulates them; "
-            f"received {type(observed).__name__ if received is None else describe_shapes(received)}."
-        )
-    return {name: np.asarray(observed[name])[None] for name in shapes}
-
-
-def _one_array(observed: Any, example: NDArray[Any], model: Model) -> NDArray[np.generic]:
-    """Return the one observed data set with a leading axis."""
-    array = _checks.check_numeric_array("observed", observed)
-    if len(array) == 1 and array.ndim > 1:
-        array = array[0]
-    data_shape = example.shape[1:]
-    if array.shape != data_shape:
-        raise ValueError(
-            f"observed must be one data set of shape {data_shape}, as {model.name} simulates them; received shape "
-            f"{array.shape}. Pass the observations alone, without further axes."
-        )
-    return array[None]
 
 
 def _answer(name: str, log_bf: LogBf, data: Any) -> NDArray[np.float64]:

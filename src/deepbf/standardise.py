@@ -19,7 +19,8 @@ BLOCK_VALUES = 65_536
 class Standardiser:
     """Subtracts a location and divides by a scale, column by column; plain arrays, so it travels to any worker.
 
-    Location and scale come from the middle of the data, so that a few counts in the millions do not squash the rest.
+    Location and scale come from the middle of the data, so that a few counts in the millions do not squash the rest:
+    the median and the interquartile range, or a wider measure where that is zero; 1 for a constant column.
     """
 
     location: NDArray[np.float64]
@@ -37,8 +38,14 @@ class Standardiser:
         # Not np.median, which adds the two middle values before it halves them, and overflows near the largest float.
         low, high = (np.quantile(pooled, 0.5, axis=0, method=side) for side in ("lower", "higher"))
         location = np.asarray(low / 2 + high / 2)
-        scale = _robust_scale(pooled, location)
-        return cls(location, scale)
+        with np.errstate(over="ignore", invalid="ignore"):
+            lower, upper = np.quantile(pooled, [0.25, 0.75], axis=0)
+            scale = upper - lower
+            # Mostly-constant columns (rare events) have no interquartile range: take the mean distance instead.
+            scale = np.where(scale > 0, scale, np.mean(np.abs(pooled - location), axis=0))
+        # The smallest normal number as a floor keeps the division finite for scales like 1e-320.
+        usable = np.isfinite(scale) & (scale > np.finfo(np.float64).tiny)
+        return cls(location, np.asarray(np.where(usable, scale, 1.0)))
 
     @classmethod
     def joined(cls, parts: Sequence[Standardiser], shapes: Sequence[tuple[int, ...]]) -> Standardiser:
@@ -71,15 +78,3 @@ def _as_columns(data: NDArray[np.generic], num_axes: int) -> NDArray[np.float64]
     rows = values.reshape(math.prod(values.shape[: num_axes + 1]), *values.shape[num_axes + 1 :])
     absent = np.isnan(rows).any(axis=tuple(range(1, rows.ndim)))
     return rows[~absent] if absent.any() else rows
-
-
-def _robust_scale(pooled: NDArray[np.float64], location: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the interquartile range, or a wider measure where it is zero; 1 for a constant column."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        low, high = np.quantile(pooled, [0.25, 0.75], axis=0)
-        scale = high - low
-        # Mostly-constant columns (rare events) have no interquartile range: take the mean distance instead.
-        scale = np.where(scale > 0, scale, np.mean(np.abs(pooled - location), axis=0))
-    # The smallest normal number as a floor keeps the division finite for scales like 1e-320.
-    usable = np.isfinite(scale) & (scale > np.finfo(np.float64).tiny)
-    return np.asarray(np.where(usable, scale, 1.0))

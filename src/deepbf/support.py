@@ -6,7 +6,7 @@ whether observations that should be exchangeable come in an order that is no acc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2, rankdata
 
 from deepbf.evaluation.tail_areas import binomial_interval
+from deepbf.layout.data_layout import DataLayout
 from deepbf.layout.structure import is_absent
 from deepbf.networks.base import InputLayout
 from deepbf.networks.features import whitening
@@ -60,7 +61,18 @@ class Typicality:
         num_columns = layout.num_describing
         if num_columns > MOST_COLUMNS or min(len(rows) for rows in fitted) < 2:
             return None
-        parts = [_fit_one(rows[:, :num_columns]) for rows in fitted]
+        parts = []
+        for rows in fitted:
+            values = rows[:, :num_columns].astype(np.float64)
+            low, location, high = np.quantile(values, [0.25, 0.5, 0.75], axis=0)
+            spread = values.std(axis=0)
+            # Columns that are mostly constant have no interquartile range; those that never vary are strange if they
+            # do.
+            smallest = 1e-6 * (1.0 + np.abs(location))
+            scale = np.where(high - low > smallest, high - low, np.where(spread > smallest, spread, 1.0))
+            scaled = np.arcsinh((values - location) / scale).astype(np.float32)
+            mean, matrix = whitening(scaled, SMALLEST_SPREAD)
+            parts.append((location, scale, mean @ matrix, matrix))
         widest = max(matrix.shape[1] for *_, matrix in parts)
         location, scale = (np.stack([part[i] for part in parts]).astype(np.float32) for i in (0, 1))
         # Directions of zeros add nothing to the distance, and keep the models' matrices in one array.
@@ -78,20 +90,6 @@ class Typicality:
         steps = scaled @ self.matrix[model].astype(np.float64) - self.offset[model]
         # Rounded before it is compared, so that a distance and the same distance from a file never differ.
         return (steps * steps).sum(axis=1).astype(np.float32)
-
-
-def _fit_one(
-    rows: NDArray[np.float32],
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    values = rows.astype(np.float64)
-    low, location, high = np.quantile(values, [0.25, 0.5, 0.75], axis=0)
-    spread = values.std(axis=0)
-    # Columns that are mostly constant have no interquartile range; those that never vary are strange if they do.
-    smallest = 1e-6 * (1.0 + np.abs(location))
-    scale = np.where(high - low > smallest, high - low, np.where(spread > smallest, spread, 1.0))
-    scaled = np.arcsinh((values - location) / scale).astype(np.float32)
-    mean, matrix = whitening(scaled, SMALLEST_SPREAD)
-    return location, scale, mean @ matrix, matrix
 
 
 class Support(NamedTuple):
@@ -165,7 +163,12 @@ def support_of(
     tail_area, low, high = (np.stack(parts, axis=1) for parts in zip(*counted, strict=True))
     if ordered is None:
         return Support(tail_area, low, high, np.full(len(summaries), np.nan))
-    order = np.array([_order_of(one) for one in ordered])
+    order = np.full(len(ordered), np.nan)
+    for k, one in enumerate(ordered):
+        columns = np.asarray(one).reshape(len(one), -1)
+        area = order_tail_area(columns[~is_absent(columns).any(axis=1)])
+        if area is not None:
+            order[k] = area
     tail_area, low, high = (smaller_of_two(area, order[:, None]) for area in (tail_area, low, high))
     return Support(tail_area, low, high, order)
 
@@ -179,13 +182,6 @@ def smaller_of_two(first: NDArray[np.float64], second: NDArray[np.float64]) -> N
     [0.19, 0.5]
     """
     return np.where(np.isnan(second), first, 1.0 - (1.0 - np.minimum(first, second)) ** 2)
-
-
-def _order_of(observations: NDArray[np.generic]) -> float:
-    """Return the tail area of the order of those observations that are there; nan if they are too few."""
-    columns = np.asarray(observations).reshape(len(observations), -1)
-    found = order_tail_area(columns[~is_absent(columns).any(axis=1)])
-    return np.nan if found is None else found
 
 
 # Order. Under any model of exchangeable observations every order is as probable as every other, whatever the
@@ -219,7 +215,9 @@ def order_tail_area(observations: NDArray[np.generic]) -> float | None:
     ranks = _centred_ranks(observations)
     observed = order_statistic(ranks[None])[0]
     num_shuffles = int(np.clip(MOST_SHUFFLED_VALUES // ranks.size, FEWEST_SHUFFLES, NUM_SHUFFLES))
-    shuffled = np.concatenate([order_statistic(ranks[orders]) for orders in _kept_shuffles(len(ranks), num_shuffles)])
+    # Where they are few, shuffles are remembered: the same serve every data set of a size.
+    make = _shuffles if len(ranks) * num_shuffles > BLOCK_VALUES else _remembered_shuffles
+    shuffled = np.concatenate([order_statistic(ranks[orders]) for orders in make(len(ranks), num_shuffles)])
     # Equal up to rounding is equal: ties are common where values repeat.
     as_unusual = np.count_nonzero(shuffled >= observed - 1e-9 * (1.0 + observed))
     return float((1 + as_unusual) / (1 + num_shuffles))
@@ -234,16 +232,14 @@ def _shuffles(num_obs: int, num_shuffles: int) -> Iterator[NDArray[np.intp]]:
         yield rng.permuted(orders, axis=1)
 
 
-def _kept_shuffles(num_obs: int, num_shuffles: int) -> Iterable[NDArray[np.intp]]:
-    """Return the shuffles, from memory where they are few: the same serve every data set of a size."""
-    if num_obs * num_shuffles > BLOCK_VALUES:
-        return _shuffles(num_obs, num_shuffles)
-    return _remembered_shuffles(num_obs, num_shuffles)
-
-
 @lru_cache(maxsize=8)
 def _remembered_shuffles(num_obs: int, num_shuffles: int) -> tuple[NDArray[np.intp], ...]:
     return tuple(_shuffles(num_obs, num_shuffles))
+
+
+def simulated_in_any_order(layout: DataLayout, data: Sequence[NDArray[np.generic]]) -> bool:
+    """Return whether the order of simulated observations, one array per model, means nothing, as it should."""
+    return not layout.packed and layout.arrays[0].structure.any_order and comes_in_any_order(data)
 
 
 def comes_in_any_order(data: Sequence[NDArray[np.generic]]) -> bool:
@@ -252,19 +248,18 @@ def comes_in_any_order(data: Sequence[NDArray[np.generic]]) -> bool:
     Simulators may well sort what they draw; then an order like theirs is nothing unusual. Observations of nan are
     absent.
     """
-    return all(_share_unusual(own[:DATASETS_LOOKED_AT]) <= MOST_UNUSUAL for own in data)
-
-
-def _share_unusual(data: NDArray[np.generic]) -> float:
-    """Return in how many of these data sets the order is beyond what one in twenty has."""
-    unusual = []
-    for one in data:
-        columns = np.asarray(one, np.float64).reshape(len(one), -1)
-        present = columns[~np.isnan(columns).any(axis=1)]
-        if len(present) >= FEWEST_OBSERVATIONS:
-            statistic = order_statistic(_centred_ranks(present)[None])[0]
-            unusual.append(statistic > chi2.isf(0.05, 2 * columns.shape[1]))
-    return float(np.mean(unusual)) if unusual else 0.0
+    for own in data:
+        unusual = []
+        for one in own[:DATASETS_LOOKED_AT]:
+            columns = np.asarray(one, np.float64).reshape(len(one), -1)
+            present = columns[~np.isnan(columns).any(axis=1)]
+            if len(present) >= FEWEST_OBSERVATIONS:
+                statistic = order_statistic(_centred_ranks(present)[None])[0]
+                # Beyond what one in twenty has.
+                unusual.append(statistic > chi2.isf(0.05, 2 * columns.shape[1]))
+        if unusual and np.mean(unusual) > MOST_UNUSUAL:
+            return False
+    return True
 
 
 def _centred_ranks(observations: NDArray[np.generic]) -> NDArray[np.float64]:

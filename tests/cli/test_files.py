@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from deepbf._rows import read_table
-from deepbf.cli.files import Wanted, _read_json, check_drawable, read_csv, read_for, read_groups, read_observed
+from deepbf.cli.files import Wanted, check_drawable, read_csv, read_for, read_groups, read_observed
 
 
 def written(folder: Path, text: str | bytes) -> Path:
@@ -115,9 +115,9 @@ def test_groups_from_a_table_with_one_observation_per_row(tmp_path: Path) -> Non
 def test_json_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text("[1, 2")
     with pytest.raises(ValueError, match="is not JSON"):
-        _read_json(tmp_path / "x.json")
+        read_for(Wanted((2,), "nested", None), tmp_path / "x.json")
     (tmp_path / "x.json").write_text("[[1, 2], [3]]")
-    assert _read_json(tmp_path / "x.json") == [[1, 2], [3]]
+    assert read_for(Wanted((2,), "nested", None), tmp_path / "x.json") == [[1, 2], [3]]
 
 
 def test_numpy_files_that_are_none(tmp_path: Path) -> None:

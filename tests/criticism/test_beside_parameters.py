@@ -1,9 +1,11 @@
+from typing import Any
+
 import numpy as np
 import pytest
 
 import deepbf
-from deepbf.criticism.beside_parameters import PARAMETERS, structure_beside, to_real, with_parameters
-from deepbf.layout import STRUCTURES
+from deepbf.criticism import posterior_fitting
+from deepbf.criticism.beside_parameters import PARAMETERS, to_real, with_parameters
 from deepbf.models.transform import Unconstrained
 from tests.criticism.models import BOUNDED
 
@@ -25,12 +27,28 @@ def test_draws_on_the_bounds_stay_finite(transform: object) -> None:
     assert np.isfinite(real).all()
 
 
-def test_parameters_stand_beside_the_data() -> None:
-    vector, series, nested = (STRUCTURES[name] for name in ("vector", "series", "nested"))
-    assert structure_beside(series) == {"data": series, PARAMETERS: vector}
-    assert structure_beside({"z": vector, "a": nested}) == {"a": nested, PARAMETERS: vector, "z": vector}
+@pytest.mark.parametrize("structure", ["series", {"z": "vector", "a": "series"}])
+def test_parameters_stand_beside_the_data(structure: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def stop_before_training(models: Any, layout: Any, **_: Any) -> None:
+        seen.append(layout.structure)
+        raise KeyboardInterrupt
+
+    def simulator(rng: np.random.Generator, mean: Any) -> Any:
+        data = rng.normal(mean[:, None], 1.0, (len(mean), 6))
+        return data if isinstance(structure, str) else {"z": data[:, :2], "a": data}
+
+    model = deepbf.Model("normal", prior=lambda rng, size: rng.normal(size=size), simulator=simulator)
+    monkeypatch.setattr(posterior_fitting, "train", stop_before_training)
+    with pytest.raises(KeyboardInterrupt):
+        deepbf.fit_posterior(model, structure=structure, steps=1, progress=False)
+    assert seen == [({"data": structure} if isinstance(structure, str) else structure) | {PARAMETERS: "vector"}]
+
+
+def test_no_array_may_be_called_like_the_parameters() -> None:
     with pytest.raises(ValueError, match="may not name an array 'parameters'"):
-        structure_beside({PARAMETERS: vector})
+        deepbf.fit_posterior(BOUNDED, structure={PARAMETERS: "vector"}, steps=1, progress=False)
 
 
 def test_columns_are_named_by_number() -> None:

@@ -294,6 +294,9 @@ def test_asking_the_other_way_round(normal_mean: BayesFactor) -> None:
     assert turned.posterior_probs == plain.posterior_probs
     only_model = normal_mean.compare(DATA[0], model=1)
     assert (only_model.model, only_model.against) == ("zero mean", "free mean")
+    only_over = normal_mean.compare(DATA[0], over=0)
+    assert (only_over.model, only_over.against) == ("zero mean", "free mean")
+    assert only_over.log_bf == turned.log_bf
 
 
 def test_prior_probabilities_of_an_answer(normal_mean: BayesFactor) -> None:
@@ -325,6 +328,20 @@ def test_a_pair_of_three_models_may_be_asked_for(three_means: BayesFactor) -> No
     assert answer.log_bf == pytest.approx(three_means.log_bf(DATA[0], 0, 2)[0], rel=1e-12)
 
 
+@pytest.mark.parametrize(("level", "ranking"), [(1.2, ("plus", "zero")), (-0.8, ("minus", "zero"))])
+def test_one_named_model_is_set_against_the_best_of_the_rest(
+    three_means: BayesFactor, level: float, ranking: tuple[str, str]
+) -> None:
+    best, runner_up = ranking
+    observed = np.full(NUM_OBS, level) + np.linspace(-1, 1, NUM_OBS)
+    for named, other in ((best, runner_up), (runner_up, best)):
+        over = three_means.compare(observed, prior_probs=[1 / 3] * 3, over=named)
+        assert (over.model, over.against) == (other, named)
+        model = three_means.compare(observed, prior_probs=[1 / 3] * 3, model=named)
+        assert (model.model, model.against) == (named, other)
+        assert over.log_bf == -model.log_bf
+
+
 def test_disagreement_is_a_warning(normal_mean: BayesFactor) -> None:
     rng = np.random.default_rng(5)
     shifts = np.linspace(0.3, 1.0, 400)[:, None] + rng.normal(size=(400, NUM_OBS))
@@ -346,7 +363,7 @@ def test_a_wide_spread_is_a_warning(normal_mean: BayesFactor) -> None:
 
 def test_it_introduces_itself(three_means: BayesFactor) -> None:
     text = repr(three_means)
-    for words in ("minus against zero against plus", "exchangeable", "(10,)", "4 x deepset"):
+    for words in ("minus against zero against plus", "exchangeable", "(10,)", "4 x committee"):
         assert words in text
 
 

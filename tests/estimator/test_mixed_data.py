@@ -202,7 +202,7 @@ def test_structures_that_do_not_fit_are_refused(models: list[deepbf.Model], stru
 
 
 def test_a_network_cannot_be_chosen() -> None:
-    with pytest.raises(ValueError, match="network for mixed data must be one of 'mixed'"):
+    with pytest.raises(ValueError, match="network for mixed data must be one of 'auto', 'committee', 'mixed'"):
         deepbf.fit(returning(PAIR), structure={"a": "vector", "b": "vector"}, network="fnn", progress=False)
 
 

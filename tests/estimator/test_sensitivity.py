@@ -110,7 +110,7 @@ def test_bad_input_is_refused(over_scales: BayesFactor, normal_mean: BayesFactor
         normal_mean.sensitivity(DATA[0])
     with pytest.raises(ValueError, match="no hyperparameters; leave `at` out"):
         normal_mean.at(scale=1.0)
-    with pytest.raises(ValueError, match="network for mixed data must be one of 'mixed'"):
+    with pytest.raises(ValueError, match="network for mixed data must be one of 'auto', 'committee', 'mixed'"):
         deepbf.fit(MODELS, structure="exchangeable", network="deepset2", progress=False)
 
 

@@ -256,7 +256,7 @@ def test_a_header_without_one_of_its_entries(saved: Path) -> None:
     content = saved.read_bytes()
     with safe_open(saved, framework="np") as file:
         # Files from before these were written can still be read.
-        later = ("has_reference", "num_obs", "loss", "has_typicality", "any_order")
+        later = ("has_reference", "num_obs", "loss", "has_typicality", "any_order", "spread")
         entries = [name for name in json.loads(file.metadata()["header"]) if name not in later]
     assert len(entries) > 5
     for entry in entries:
@@ -289,7 +289,7 @@ def test_no_array_may_be_missing(which: str, request: pytest.FixtureRequest) -> 
 
 def lengthen(arrays: dict[str, Any], name: str) -> None:
     array = np.atleast_1d(arrays[name])
-    arrays[name] = np.concatenate([array, array[:1]])
+    arrays[name] = np.concatenate([array, array[:1] if len(array) else np.zeros(1, array.dtype)])
 
 
 @pytest.mark.parametrize("which", ["saved", "saved_set"])

@@ -9,8 +9,8 @@ from scipy.stats import spearmanr
 from deepbf.evaluation.bootstrap import (
     BATCH_ENTRIES,
     Ranking,
+    Weights,
     by_model,
-    draw_weights,
     mean_of,
     merge_rounding,
     rank_correlation,
@@ -34,12 +34,22 @@ def test_the_error_of_a_mean_is_its_standard_error() -> None:
 
 
 def test_weights_count_every_data_set_once_on_average_and_keep_the_total() -> None:
-    batches = list(draw_weights((300, 7), 5000, seed=1))
+    seen: list[Weights] = []
+
+    def remember(weights: Weights) -> np.ndarray:
+        seen.append(weights)
+        return np.zeros((len(weights[0]), 1))
+
+    with_errors({"any": remember}, (300, 7), num_replicates=5000, seed=1)
+    # The last call is the estimate, in which every data set counts once.
+    *batches, everything = seen
+    assert [np.unique(part).tolist() for part in everything] == [[1.0], [1.0]]
     first, second = (np.concatenate([batch[k] for batch in batches]) for k in range(2))
     assert len(batches) == -(-5000 // (BATCH_ENTRIES // 300))
     assert first.shape == (5000, 300)
     assert second.shape == (5000, 7)
     assert set(first.sum(axis=1)) == {300.0}
+    assert set(second.sum(axis=1)) == {7.0}
     np.testing.assert_allclose(first.mean(axis=0), 1, atol=5 / np.sqrt(5000))
 
 

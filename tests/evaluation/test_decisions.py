@@ -9,12 +9,11 @@ from sklearn.metrics import roc_auc_score
 from sklearn.metrics import roc_curve as sklearn_roc_curve
 
 from deepbf._jeffreys import category_names, jeffreys_category, strength_on_jeffreys_scale
+from deepbf.evaluation import measure
 from deepbf.evaluation.decisions import (
     CONVENTIONAL_THRESHOLDS,
     BalancedThreshold,
     area_under_roc,
-    category_confusion,
-    category_counts,
     decision_rates,
     roc_curve,
 )
@@ -131,8 +130,10 @@ def test_ten_categories_agree_with_the_words() -> None:
 def test_category_tables_by_hand() -> None:
     exact = (np.log([1.5, 5.0, 200.0]), np.log([0.9, 0.05]))
     estimated = (np.log([0.8, 5.0, 20.0]), np.log([0.9, 0.05]))
-    assert category_counts(estimated).tolist() == [[0, 0, 0, 0, 1, 0, 1, 1, 0, 0], [0, 0, 1, 0, 1, 0, 0, 0, 0, 0]]
-    table = category_confusion(estimated, exact)
+    found = measure(estimated, exact=exact, names=("A", "B"), num_replicates=10).results.sel(estimator="estimate")
+    assert found["category"].values.tolist() == list(category_names("A", "B"))
+    assert found["category_count"].values.tolist() == [[0, 0, 0, 0, 1, 0, 1, 1, 0, 0], [0, 0, 1, 0, 1, 0, 0, 0, 0, 0]]
+    table = found["category_confusion"].values
     assert {tuple(int(i) for i in where) for where in np.argwhere(table)} == {
         (0, 5, 4), (0, 6, 6), (0, 9, 7), (1, 4, 4), (1, 2, 2),
     }  # fmt: skip

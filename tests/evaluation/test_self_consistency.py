@@ -3,20 +3,18 @@
 import numpy as np
 import pytest
 from scipy.special import expit
-from scipy.stats import norm
+from scipy.stats import binomtest, norm
 from sklearn.calibration import calibration_curve
 from sklearn.linear_model import LogisticRegression
 
 from deepbf.evaluation.log_bf_arrays import ByModel
 from deepbf.evaluation.self_consistency import (
-    bounded_identity,
     calibration_error,
     estimated_prior,
     mean_bf_identity,
     recalibration,
     reliability_curve,
     tail_index,
-    wilson_interval,
 )
 from tests.evaluation.problems import SHIFT, shifted_normals, stretched
 
@@ -66,12 +64,12 @@ def test_identity_by_hand() -> None:
 
 def test_bounded_identity_by_hand() -> None:
     # 0.5, 1 and nothing for 20 over data of the denominator; 2 of 4 at most 10 over data of the numerator.
-    gap, z = bounded_identity(np.log([0.5, 1.0, 20.0]), np.log([2.0, 4.0, 11.0, 12.0]))
-    assert gap == pytest.approx(0.5 - 0.5)
-    assert z == 0
-    gap, z = bounded_identity(np.log([2.0, 1.0]), np.log([2.0, 11.0]))
-    assert gap == pytest.approx(1.0)
-    assert z == pytest.approx(1.0 / np.sqrt(0.5 / 2 + 0.5 / 2))
+    found = mean_bf_identity(np.log([0.5, 1.0, 20.0]), np.log([2.0, 4.0, 11.0, 12.0]))
+    assert found.bounded_gap == pytest.approx(0.5 - 0.5)
+    assert found.bounded_z == 0
+    found = mean_bf_identity(np.log([2.0, 1.0]), np.log([2.0, 11.0]))
+    assert found.bounded_gap == pytest.approx(1.0)
+    assert found.bounded_z == pytest.approx(1.0 / np.sqrt(0.5 / 2 + 0.5 / 2))
 
 
 @pytest.mark.parametrize("model", [0, 1])
@@ -174,10 +172,30 @@ def test_reliability_of_the_exact_bayes_factor_lies_on_the_diagonal_under_any_pr
     np.testing.assert_allclose(curve.frequency, curve.predicted, atol=0.05)
 
 
-def test_wilson_interval_covers() -> None:
-    counts = np.random.default_rng(10).binomial(50, 0.1, 4000)
-    low, high = wilson_interval(counts / 50, np.full(4000, 50))
-    assert np.mean((low <= 0.1) & (high >= 0.1)) == pytest.approx(0.95, abs=0.03)
+def bars_of_one_bin(num_first: int, num_second: int) -> tuple[float, float]:
+    # One more data set of each model lies in another bin, so that either number may be 0. All are weighted as they are
+    # simulated: the share of the first model in the bin is a plain frequency.
+    prior = np.array([num_first + 1, num_second + 1]) / (num_first + num_second + 2)
+    log_bf = np.log(prior[1] / prior[0]) + np.log(3)  # a posterior probability of 3/4
+    at_first, at_second = np.full(num_first + 1, log_bf), np.full(num_second + 1, log_bf)
+    at_first[0], at_second[0] = np.inf, -np.inf
+    curve = reliability_curve((at_first, at_second), prior)
+    assert curve.num_datasets[7] == num_first + num_second
+    assert curve.frequency[7] == pytest.approx(num_first / (num_first + num_second))
+    return float(curve.low[7]), float(curve.high[7])
+
+
+@pytest.mark.parametrize(("num_first", "num_second"), [(0, 20), (20, 0), (2, 48), (25, 25), (700, 3)])
+def test_the_bars_of_a_reliability_curve_are_wilson_intervals(num_first: int, num_second: int) -> None:
+    expected = binomtest(num_first, num_first + num_second).proportion_ci(method="wilson")
+    assert bars_of_one_bin(num_first, num_second) == pytest.approx((expected.low, expected.high), abs=1e-9)
+
+
+def test_the_bars_of_a_reliability_curve_cover() -> None:
+    counts, how_often = np.unique(np.random.default_rng(10).binomial(50, 0.1, 4000), return_counts=True)
+    low, high = np.array([bars_of_one_bin(count, 50 - count) for count in counts.tolist()]).T
+    covered = np.average((low <= 0.1) & (high >= 0.1), weights=how_often)
+    assert covered == pytest.approx(0.95, abs=0.03)
 
 
 def test_calibration_error_by_hand() -> None:

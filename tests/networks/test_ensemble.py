@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
-from deepbf.networks import NETWORKS, AbstractNetwork, InputLayout
+from deepbf.networks import NETWORKS, AbstractNetwork, InputLayout, network_kind
 from deepbf.networks.ensemble import blank_ensemble, ensemble_log_odds, in_batches, init_ensemble, settle_ensemble
 from tests.untrained import EVERY_NETWORK, untrained
 
@@ -58,7 +58,7 @@ def test_running_together_is_running_each_alone() -> None:
 def test_a_blank_ensemble_has_the_shapes_of_a_settled_one(structure: str, network: str) -> None:
     estimator = untrained(structure, network)
     layout = estimator.ensemble.preparation.layout((13,))
-    blank = blank_ensemble(NETWORKS[structure][network], layout, 2, 2)
+    blank = blank_ensemble(network_kind(estimator.layout, network), layout, 2, 2)
     assert jax.tree.structure(blank) == jax.tree.structure(estimator.ensemble.networks)
     for expected, leaf in zip(jax.tree.leaves(blank), jax.tree.leaves(estimator.ensemble.networks), strict=True):
         if eqx.is_array(leaf):

@@ -5,7 +5,8 @@ import pytest
 
 from deepbf.layout import STRUCTURES, WHOLE, ArrayLayout, DataLayout, find_structure
 from deepbf.layout.observations import MOST_SORTED
-from deepbf.networks import check_network, choose_network, network_kind
+from deepbf.networks import check_network, choose_network
+from deepbf.networks.registry import summary_kind
 from tests.untrained import EVERY_INPUT, EVERY_NETWORK, untrained
 
 FAR = [0.0, 1e7, 1e30, -1e30]
@@ -15,11 +16,10 @@ def one_array(structure: str, shape: tuple[int, ...] = ()) -> DataLayout:
     return DataLayout((ArrayLayout(WHOLE, STRUCTURES[structure], shape),))
 
 
-def test_auto_is_the_default_of_the_structure() -> None:
-    assert choose_network(one_array("vector", (20,))) == "gated"
-    assert choose_network(one_array("exchangeable", (20,))) == "deepset"
-    assert choose_network(one_array("series", (20,))) == "summary"
-    assert choose_network(one_array("nested", (4, 20))) == "deepset"
+def test_auto_is_a_committee_wherever_there_is_a_plain_view() -> None:
+    for structure in ("vector", "exchangeable", "series", "nested"):
+        assert choose_network(one_array(structure, (4, 20))) == "committee"
+    assert choose_network(DataLayout((ArrayLayout("trials", STRUCTURES["exchangeable"], (2,)),))) == "committee"
 
 
 @pytest.mark.parametrize(("structure", "network"), EVERY_NETWORK)
@@ -31,7 +31,8 @@ def test_every_network_goes_by_its_name(structure: str, network: str) -> None:
 
 def test_a_set_network_is_refused_for_vectors() -> None:
     with pytest.raises(
-        ValueError, match="network for structure='vector' must be one of 'auto', 'gated', 'mlp', 'fnn', 'bnn'"
+        ValueError,
+        match="network for structure='vector' must be one of 'auto', 'committee', 'head', 'gated', 'mlp', 'fnn'",
     ):
         check_network("deepset", one_array("vector"))
 
@@ -56,20 +57,19 @@ def test_every_network_is_finite_far_out(structure: str, network: str, data_shap
 
 
 def test_few_scalar_observations_are_sorted_by_default() -> None:
-    assert choose_network(one_array("exchangeable", (2,))) == "sorted"
-    assert choose_network(one_array("exchangeable", (MOST_SORTED,))) == "sorted"
-    assert choose_network(one_array("exchangeable", (MOST_SORTED + 1,))) == "deepset"
+    exchangeable = STRUCTURES["exchangeable"]
+    assert exchangeable.default_network((2,)) == "sorted-head"
+    assert exchangeable.default_network((MOST_SORTED,)) == "sorted-head"
+    assert exchangeable.default_network((MOST_SORTED + 1,)) == "deepset"
     # Vectors have no order.
-    assert choose_network(one_array("exchangeable", (2, 3))) == "deepset"
-    assert choose_network(one_array("vector", (2,))) == "gated"
-    assert choose_network(DataLayout((ArrayLayout("trials", STRUCTURES["exchangeable"], (2,)),))) == "mixed"
+    assert exchangeable.default_network((2, 3)) == "deepset"
 
 
 def test_the_arrays_of_mixed_data_are_prepared_as_they_are_alone() -> None:
     few, many = (ArrayLayout(name, STRUCTURES["exchangeable"], (size,)) for name, size in (("few", 4), ("many", 20)))
     data = np.random.default_rng(1).normal(size=(300, 24)).astype(np.float32)
-    summary = network_kind(DataLayout((few, many))).fit_preparation([data, 2 * data])
-    alone = [network_kind(DataLayout((ArrayLayout(WHOLE, one.structure, one.shape),))) for one in (few, many)]
+    summary = summary_kind(DataLayout((few, many))).fit_preparation([data, 2 * data])
+    alone = [summary_kind(DataLayout((ArrayLayout(WHOLE, one.structure, one.shape),))) for one in (few, many)]
     parts = [data[:, :4], data[:, 4:]]
     expected = [type(kind.fit_preparation([part, 2 * part])) for kind, part in zip(alone, parts, strict=True)]
     assert [type(part) for part in summary.parts] == expected  # pyright: ignore[reportAttributeAccessIssue]

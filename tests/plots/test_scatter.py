@@ -54,6 +54,26 @@ def test_agreement_is_written_where_it_is_known() -> None:
     assert not plots.scatter(found.drop_vars("agreement")).texts
 
 
+@pytest.mark.parametrize(
+    ("share", "error", "written"),
+    [
+        (0.9866, 0.0021, "98.7% ± 0.2%"),
+        # More digits, for the error would read as none.
+        (0.99967, 0.00034, "99.97% ± 0.03%"),
+        (1.0, 0.0, "100.0% ± 0.0%"),
+        (0.5, None, "50.0%"),
+    ],
+)
+def test_agreement_has_the_digits_that_its_error_leaves(share: float, error: float | None, written: str) -> None:
+    found = results()
+    found["agreement"][:] = share
+    if error is None:
+        found = found.drop_vars("agreement_error")
+    else:
+        found["agreement_error"][:] = error
+    assert plots.scatter(found).texts[0].get_text() == f"same decision\n{written}"
+
+
 @pytest.mark.parametrize("prior", [0.5, 0.8])
 def test_decisions_are_made_at_equal_posterior_probability(prior: float) -> None:
     ax = plots.scatter(results(prior=prior))

@@ -34,7 +34,7 @@ def first_steps(networks: FlatNetworks):
     weights = networks.initial[0]
     gradient = jnp.asarray(np.random.default_rng(1).normal(size=weights.shape), jnp.float32)
     steps = []
-    for optimiser in (muon_of(networks), ADAM):
+    for optimiser in (muon_of(networks.arrays), ADAM):
         step, _ = optimiser.update(gradient, optimiser.init(weights), weights)
         steps.append(networks.arrays(jnp.asarray(step)))
     return steps
@@ -72,7 +72,7 @@ def test_arrays_are_the_weights_layer_by_layer(networks: FlatNetworks) -> None:
 
 
 def test_it_learns(networks: FlatNetworks) -> None:
-    optimiser = muon_of(networks)
+    optimiser = muon_of(networks.arrays)
     block = make_block(networks, classifying(cross_entropy), optimiser)
     centres = np.array([1.0, -1.0])[:, None, None]
     data = centres + np.random.default_rng(1).normal(size=(40, 2, 2, 64, LAYOUT.width))

@@ -15,6 +15,7 @@ from scipy.stats import norm
 import deepbf
 from deepbf import BayesFactor, Variants
 from deepbf.layout import STRUCTURES, ArrayLayout, DataLayout
+from deepbf.variants import splitting
 from deepbf.variants.intrinsic import Subsets
 from deepbf_studies.problems import normal_mean_log_bf
 from tests.simulators import ANY_NUMBER
@@ -245,6 +246,21 @@ def test_what_cannot_be_split_is_refused(walk_or_noise: BayesFactor, normal_mean
         deepbf.fit_variants(ANY_NUMBER, 8, [2, 8])
     with pytest.raises(ValueError, match="received none"):
         deepbf.fit_variants(ANY_NUMBER, 8, [])
+
+
+@pytest.mark.parametrize("num_training", [2, np.int64(2), np.uint8(2), [np.int64(4), 2], np.array([2, 4])])
+def test_numbers_of_numpy_are_numbers(num_training: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def fit(models: Any, **options: Any) -> None:
+        asked.append(options["num_obs"])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(splitting, "fit", fit)
+    with pytest.raises(KeyboardInterrupt):
+        deepbf.fit_variants(ANY_NUMBER, 6, num_training)
+    assert asked == [(2, 12)]
+    assert all(type(number) is int for number in asked[0])
 
 
 @pytest.mark.slow

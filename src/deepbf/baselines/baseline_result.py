@@ -74,7 +74,20 @@ def check_observed(model_set: ModelSet, observed: ArrayLike, *, seed: int) -> ND
     Two data sets simulated from each model say what shape one data set has; all models must agree on it. A single
     observed data set of that shape gets a leading axis of length 1.
     """
-    shape = _simulated_shape(model_set, seed=seed)
+    drawn = [model.simulate(_NUM_TRIED, seed).data for model in model_set.models]
+    for model, data in zip(model_set.models, drawn, strict=True):
+        if isinstance(data, Mapping):
+            raise TypeError(
+                f"baselines compare data sets of one array; model {model.name!r} simulates a dict of "
+                f"{', '.join(data)}. Pass models whose simulators join them into one array, or summarise them."
+            )
+    shape = drawn[0].shape[1:]
+    for model, data in zip(model_set.models, drawn, strict=True):
+        if data.shape[1:] != shape:
+            raise ValueError(
+                f"models must simulate data sets of one shape; {model_set.models[0].name!r} gives {shape}, "
+                f"{model.name!r} gives {data.shape[1:]}. Change one of the simulators."
+            )
     array = _checks.check_numeric_array("observed", observed)
     if array.shape == shape:
         array = array[None]
@@ -92,22 +105,3 @@ def check_observed(model_set: ModelSet, observed: ArrayLike, *, seed: int) -> ND
             "Remove or impute missing values the way the simulators would produce them."
         )
     return array
-
-
-def _simulated_shape(model_set: ModelSet, *, seed: int) -> tuple[int, ...]:
-    """Return the shape of one data set, the same from all models."""
-    drawn = [model.simulate(_NUM_TRIED, seed).data for model in model_set.models]
-    for model, data in zip(model_set.models, drawn, strict=True):
-        if isinstance(data, Mapping):
-            raise TypeError(
-                f"baselines compare data sets of one array; model {model.name!r} simulates a dict of "
-                f"{', '.join(data)}. Pass models whose simulators join them into one array, or summarise them."
-            )
-    shapes = [data.shape[1:] for data in drawn]
-    for model, shape in zip(model_set.models, shapes, strict=True):
-        if shape != shapes[0]:
-            raise ValueError(
-                f"models must simulate data sets of one shape; {model_set.models[0].name!r} gives {shapes[0]}, "
-                f"{model.name!r} gives {shape}. Change one of the simulators."
-            )
-    return shapes[0]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -55,7 +56,8 @@ def bridge(
         Posterior draws of each chain after warm-up, at least 50, and chains for each data set. Half of the draws fit
         the proposal.
     seed
-        The same seed gives the same draws and the same evidence.
+        The same seed gives the same draws and the same evidence. Each model's draws depend on its name and not on its
+        position, so that swapping models flips the sign exactly.
 
     Returns
     -------
@@ -100,7 +102,7 @@ def _compare(
     model_set = ModelSet.of(models)
     _checks.check_count("num_draws", num_draws, least=_FEWEST_DRAWS_PER_CHAIN)
     _checks.check_count("num_chains", num_chains)
-    seeds = np.random.SeedSequence(_checks.check_seed("seed", seed)).generate_state(len(model_set))
+    seed = _checks.check_seed("seed", seed)
     check_densities(model_set)
     data = check_observed(model_set, observed, seed=seed)
     # Log densities of a hundred observations in single precision would be off by as much as the error aimed at.
@@ -108,12 +110,20 @@ def _compare(
         densities = [
             None if model.prior is None else _ModelDensity.of(model, data, seed=seed) for model in model_set.models
         ]
-        evidences = [
-            _known_evidence(model, data)
-            if density is None
-            else _bridged_evidence(density, data, num_draws, num_chains, int(model_seed), warp=warp)
-            for model, density, model_seed in zip(model_set.models, densities, seeds, strict=True)
-        ]
+        evidences = []
+        for model, density in zip(model_set.models, densities, strict=True):
+            if density is not None:
+                # The model's name, not its position, marks its random numbers.
+                own = np.random.SeedSequence(seed, spawn_key=(zlib.crc32(model.name.encode()),))
+                model_seed = int(own.generate_state(1)[0])
+                evidences.append(_bridged_evidence(density, data, num_draws, num_chains, model_seed, warp=warp))
+                continue
+            # The evidence of a model without parameters is its likelihood, without error.
+            values, zeros = log_likelihood_without_params(model, data), np.zeros(len(data))
+            none = zeros.astype(np.int64)
+            evidences.append(
+                Evidence(values, zeros, np.ones(len(data), bool), none, zeros + np.inf, zeros + 1.0, none, none)
+            )
     return BaselineResult(
         method=method,
         names=model_set.names,
@@ -126,31 +136,6 @@ def _compare(
         },
         warnings=tuple(_warnings(model_set.names, evidences)),
     )
-
-
-def _bridged_evidence(
-    density: _ModelDensity, data: NDArray[np.generic], num_draws: int, num_chains: int, seed: int, *, warp: bool
-) -> Evidence:
-    posterior = _draw_posterior(density, data, num_draws=num_draws, num_chains=num_chains, seed=seed)
-    observed = jnp.asarray(data)
-    # Data sets one after the other, their points together: all at once would need the memory of the product.
-    at_points = jax.jit(
-        lambda points: jax.lax.map(lambda args: jax.vmap(density, (0, None))(*args), (points, observed))
-    )
-    evidence = evidence_from_draws(
-        posterior.draws, lambda points: np.asarray(at_points(jnp.asarray(points))), warp=warp, seed=seed
-    )
-    return replace(evidence, num_divergent=posterior.num_divergent)
-
-
-def _known_evidence(model: Model, data: NDArray[np.generic]) -> Evidence:
-    """Return the evidence of a model without parameters: its likelihood, without error."""
-    values = log_likelihood_without_params(model, data)
-    zeros = np.zeros(len(data))
-    return Evidence(
-        values, zeros, np.ones(len(data), bool), zeros.astype(np.int64), zeros + np.inf, zeros + 1.0,
-        zeros.astype(np.int64), zeros.astype(np.int64),
-    )  # fmt: skip
 
 
 def _warnings(names: Sequence[str], evidences: Sequence[Evidence]) -> list[str]:
@@ -235,17 +220,10 @@ class _ModelDensity:
             )
 
 
-class _PosteriorDraws(NamedTuple):
-    """Unconstrained draws, shape (data sets, chains, draws, d), and divergences per data set."""
-
-    draws: NDArray[np.float64]
-    num_divergent: NDArray[np.int64]
-
-
-def _draw_posterior(
-    density: _ModelDensity, observed: NDArray[np.generic], *, num_draws: int, num_chains: int, seed: int
-) -> _PosteriorDraws:
-    """Return draws from the posterior given each observed data set."""
+def _bridged_evidence(
+    density: _ModelDensity, observed: NDArray[np.generic], num_draws: int, num_chains: int, seed: int, *, warp: bool
+) -> Evidence:
+    """Return the evidence of one model for each observed data set, from posterior draws on the unconstrained scale."""
     params = density.model.simulate(_NUM_STARTS, seed).params
     real = density.space.to_real(density.space.flatten(params))
     # A prior may reach so close to a bound that its draws are rounded onto it.
@@ -264,12 +242,21 @@ def _draw_posterior(
     for begin in range(0, len(observed), _DATASETS_AT_ONCE):
         batch = observed[begin : begin + _DATASETS_AT_ONCE]
         keys = jax.random.split(jax.random.fold_in(jax.random.key(seed % 2**32), begin), len(batch))
-        draws, num_divergent = run(keys, jnp.asarray(batch))
-        parts.append(_PosteriorDraws(np.asarray(draws), np.asarray(num_divergent)))
-    return _PosteriorDraws(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+        parts.append([np.asarray(array) for array in run(keys, jnp.asarray(batch))])
+    draws, num_divergent = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    every_dataset = jnp.asarray(observed)
+    # Data sets one after the other, their points together: all at once would need the memory of the product.
+    at_points = jax.jit(
+        lambda points: jax.lax.map(lambda args: jax.vmap(density, (0, None))(*args), (points, every_dataset))
+    )
+    evidence = evidence_from_draws(
+        draws, lambda points: np.asarray(at_points(jnp.asarray(points))), warp=warp, seed=seed
+    )
+    return replace(evidence, num_divergent=num_divergent)
 
 
 def _make_sampler(density: _ModelDensity, starts: jax.Array, num_draws: int, num_chains: int) -> Any:
+    """Return a NUTS sampler: from a key and a data set to draws, shape (chains, draws, d), and their divergences."""
     blackjax = import_blackjax()
 
     def one_chain(key: jax.Array, data: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -113,7 +113,34 @@ def bridge_evidence(
     """
     _checks.check_choice("proposal", proposal, PROPOSALS)
     _checks.check_seed("seed", seed)
-    chains = _check_draws(draws)
+    chains = np.asarray(_checks.check_numeric_array("draws", draws), dtype=np.float64)
+    if chains.ndim == 2:
+        chains = chains[None]
+    if chains.ndim != 3 or 0 in chains.shape:
+        raise ValueError(
+            f"draws must have shape (draws, d) or (chains, draws, d); received {np.shape(draws)}. "
+            "For a single parameter pass draws[:, None]."
+        )
+    nonfinite = _checks.describe_nonfinite(chains)
+    if nonfinite is not None:
+        raise ValueError(f"draws has {nonfinite}. Transform bounded parameters to an unconstrained scale first.")
+    if (np.ptp(chains, axis=(0, 1)) == 0).any():
+        raise ValueError(
+            "draws holds a parameter that never changes: the sampler did not move, or the parameter is no parameter. "
+            "Check the sampler, or leave the parameter out."
+        )
+    num_chains, num_draws, num_coordinates = chains.shape
+    if num_draws < _FEWEST_DRAWS_PER_CHAIN:
+        raise ValueError(
+            f"draws holds chains of {num_draws} draws; at least {_FEWEST_DRAWS_PER_CHAIN} are needed. The shape "
+            "must be (chains, draws, d)."
+        )
+    fewest = max(_FEWEST_DRAWS, 2 * _FEWEST_DRAWS_PER_COORDINATE * num_coordinates)
+    if num_chains * num_draws < fewest:
+        raise ValueError(
+            f"draws holds {num_chains * num_draws} draws; half fit the proposal and half enter the bridge, so "
+            f"at least {fewest} are needed for {num_coordinates} parameters. Draw more."
+        )
 
     def batched(points: NDArray[np.float64]) -> NDArray[np.float64]:
         values = np.asarray(log_density(points[0]), dtype=np.float64)
@@ -334,35 +361,3 @@ def check_log_density(values: NDArray[np.float64], what: str) -> None:
             f"{what} returned {values[first]} for {int(bad.sum())} of {bad.size} points; it must be finite, or -inf "
             "outside the support. Check it for logarithms of negative numbers and divisions by zero."
         )
-
-
-def _check_draws(draws: ArrayLike) -> NDArray[np.float64]:
-    """Return draws as (chains, draws, d), after checking that they are finite and enough."""
-    array = np.asarray(_checks.check_numeric_array("draws", draws), dtype=np.float64)
-    if array.ndim == 2:
-        array = array[None]
-    if array.ndim != 3 or 0 in array.shape:
-        raise ValueError(
-            f"draws must have shape (draws, d) or (chains, draws, d); received {np.shape(draws)}. "
-            "For a single parameter pass draws[:, None]."
-        )
-    nonfinite = _checks.describe_nonfinite(array)
-    if nonfinite is not None:
-        raise ValueError(f"draws has {nonfinite}. Transform bounded parameters to an unconstrained scale first.")
-    if (np.ptp(array, axis=(0, 1)) == 0).any():
-        raise ValueError(
-            "draws holds a parameter that never changes: the sampler did not move, or the parameter is no parameter. "
-            "Check the sampler, or leave the parameter out."
-        )
-    if array.shape[1] < _FEWEST_DRAWS_PER_CHAIN:
-        raise ValueError(
-            f"draws holds chains of {array.shape[1]} draws; at least {_FEWEST_DRAWS_PER_CHAIN} are needed. The shape "
-            "must be (chains, draws, d)."
-        )
-    fewest = max(_FEWEST_DRAWS, 2 * _FEWEST_DRAWS_PER_COORDINATE * array.shape[2])
-    if array.shape[0] * array.shape[1] < fewest:
-        raise ValueError(
-            f"draws holds {array.shape[0] * array.shape[1]} draws; half fit the proposal and half enter the bridge, so "
-            f"at least {fewest} are needed for {array.shape[2]} parameters. Draw more."
-        )
-    return array

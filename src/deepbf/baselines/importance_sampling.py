@@ -103,9 +103,6 @@ class _Estimate(NamedTuple):
     num_rounds: int
 
 
-_NO_WEIGHT = (-np.inf, np.inf, 0.0, 1.0)
-
-
 def importance(
     models: Sequence[Model],
     observed: ArrayLike,
@@ -211,11 +208,31 @@ def importance(
 
 
 def _estimate(log_joint: LogJoint, rng: np.random.Generator, num_draws: int, prior_share: float) -> _Estimate:
-    """Return the evidence of one data set: adapt the proposal, then draw afresh from it."""
+    """Return the evidence of one data set: adapt the proposal, then draw afresh from it.
+
+    The error is that of the log mean of the terms, by the delta method.
+    """
     proposal, num_rounds = _adapt(log_joint, rng, prior_share)
     log_weights, log_likelihood, _ = _weigh(log_joint, proposal, rng, num_draws)
     num_outside = int((log_likelihood == -np.inf).sum())
-    return _Estimate(*_summarise(log_weights + log_likelihood, proposal.part_sizes(num_draws)), num_outside, num_rounds)
+    log_terms = log_weights + log_likelihood
+    highest = log_terms.max()
+    if highest == -np.inf:
+        return _Estimate(-np.inf, np.inf, 0.0, 1.0, num_outside, num_rounds)
+    terms = np.exp(log_terms - highest)
+    mean = terms.mean()
+    # Within the prior's draws and within each piece's: their shares are fixed, so what sets them apart is no error.
+    strata = np.split(terms, np.cumsum(proposal.part_sizes(num_draws))[:-1])
+    # A part of one draw has no variance of its own, and all the more weight to be unsure of.
+    variances = [len(part) * part.var() if len(part) > 1 else float((part**2).sum()) for part in strata]
+    return _Estimate(
+        log_evidence=float(highest + np.log(mean)),
+        error=float(np.sqrt(sum(variances)) / len(terms) / mean),
+        effective_sample_size=float(terms.sum() ** 2 / (terms**2).sum()),
+        largest_weight_share=float(terms.max() / terms.sum()),
+        num_outside=num_outside,
+        num_rounds=num_rounds,
+    )
 
 
 def _weigh(
@@ -258,20 +275,31 @@ def _adapt(log_joint: LogJoint, rng: np.random.Generator, prior_share: float) ->
                 return best, num_rounds
         inflation = 1.0 if num_final == 1 else _PIECE_INFLATION if num_final else _INFLATION
         pieces = _split(points, tempered) if num_final > 1 else [np.arange(len(points))]
-        betas = [_match_betas(points[rows], tempered[rows], inflation=inflation) for rows in pieces]
-        shares = np.exp([logsumexp(tempered[rows]) - logsumexp(tempered) for rows in pieces])
-        proposal = _Proposal(model, layout, prior_share, *_reach_edges(betas, shares / shares.sum()))
+        proposal = _Proposal(model, layout, prior_share, *_fit_betas(points, tempered, pieces, inflation=inflation))
     return best if num_final else proposal, _MOST_ROUNDS
 
 
-def _reach_edges(betas: list[tuple[Values, Values]], shares: Values) -> tuple[Values, Values, Values]:
-    """Return shapes and shares with each Beta that fades towards an edge close by joined by one that does not.
+def _fit_betas(
+    points: Points, log_weights: Values, pieces: Sequence[NDArray[np.intp]], *, inflation: float
+) -> tuple[Values, Values, Values]:
+    """Return shapes and shares of Betas with the weighted means and variances of each piece's draws.
 
-    A posterior cut off by 0 is finite there, where a Beta with a > 1 vanishes: the few draws next to the edge would
-    carry unbounded weights. A Beta(1, b) of the same mean bounds them; and likewise at 1.
+    Variances are multiplied by `inflation`. Each Beta that fades towards an edge close by is joined by one that does
+    not: a posterior cut off by 0 is finite there, where a Beta with a > 1 vanishes, and the few draws next to the edge
+    would carry unbounded weights. A Beta(1, b) of the same mean bounds them; and likewise at 1.
     """
+    shares = np.exp([np.asarray(logsumexp(log_weights[rows])) - np.asarray(logsumexp(log_weights)) for rows in pieces])
     found: list[tuple[Values, Values, float]] = []
-    for (a, b), share in zip(betas, shares, strict=True):
+    for rows, share in zip(pieces, shares / shares.sum(), strict=True):
+        weights = np.exp(log_weights[rows] - log_weights[rows].max())
+        weights /= weights.sum()
+        mean = weights @ points[rows]
+        # 1 - mean summed as such: near 1 the difference would lose all its digits.
+        rest = weights @ (1 - points[rows])
+        variance = inflation * (weights @ (points[rows] - mean) ** 2)
+        # Wider than uniform no posterior on [0, 1] needs to be, and a single effective draw has no variance at all.
+        total = np.clip(mean * rest / np.maximum(variance, 1e-300) - 1, 0.5, 1e12)
+        a, b = np.maximum(mean * total, 0.05), np.maximum(rest * total, 0.05)
         at_0, at_1 = (a > 1) & (a < _NEAR_EDGE) & (a < b), (b > 1) & (b < _NEAR_EDGE) & (b <= a)
         flat_a = np.where(at_0, 1.0, np.where(at_1, a / b, a))
         flat_b = np.where(at_1, 1.0, np.where(at_0, b / a, b))
@@ -291,21 +319,17 @@ def _split(points: Points, log_weights: Values) -> list[NDArray[np.intp]]:
     num_pieces = np.clip(_effective_size(log_weights) / _DRAWS_PER_PIECE, 1, _MOST_PIECES)
     pieces = [np.arange(len(points))]
     for _ in range(int(np.log2(num_pieces))):
-        pieces = [half for rows in pieces for half in _halves(points, weights, rows)]
+        halves = []
+        for rows in pieces:
+            own = weights[rows] / weights[rows].sum()
+            centred = points[rows] - own @ points[rows]
+            _, directions = np.linalg.eigh((centred * own[:, None]).T @ centred)
+            order = np.argsort(centred @ directions[:, -1], kind="stable")
+            # At the weighted median; a piece whose first draw alone holds half of its weight stays whole.
+            middle = int(np.searchsorted(np.cumsum(own[order]), 0.5))
+            halves += [rows[order[:middle]], rows[order[middle:]]] if 0 < middle < len(rows) else [rows]
+        pieces = halves
     return pieces
-
-
-def _halves(points: Points, weights: Values, rows: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-    """Return the rows below and above the weighted median along the longest direction of the draws."""
-    own = weights[rows] / weights[rows].sum()
-    centred = points[rows] - own @ points[rows]
-    _, directions = np.linalg.eigh((centred * own[:, None]).T @ centred)
-    along = centred @ directions[:, -1]
-    order = np.argsort(along, kind="stable")
-    middle = int(np.searchsorted(np.cumsum(own[order]), 0.5))
-    if not 0 < middle < len(rows):
-        return [rows]
-    return [rows[order[:middle]], rows[order[middle:]]]
 
 
 def _next_power(log_weights: Values, log_likelihood: Values, power: float) -> float:
@@ -326,41 +350,13 @@ def _next_power(log_weights: Values, log_likelihood: Values, power: float) -> fl
     return float(root_scalar(surplus, bracket=(power, 1.0), method="brentq", xtol=1e-12, rtol=1e-3).root)
 
 
-def _match_betas(points: Points, log_weights: Values, *, inflation: float) -> tuple[Values, Values]:
-    """Return the Betas with the weighted means and variances of the draws, the variances times `inflation`."""
-    weights = np.exp(log_weights - log_weights.max())
-    weights /= weights.sum()
-    mean = weights @ points
-    # 1 - mean summed as such: near 1 the difference would lose all its digits.
-    rest = weights @ (1 - points)
-    variance = inflation * (weights @ (points - mean) ** 2)
-    # Wider than uniform no posterior on [0, 1] needs to be, and a single effective draw has no variance at all.
-    total = np.clip(mean * rest / np.maximum(variance, 1e-300) - 1, 0.5, 1e12)
-    return np.maximum(mean * total, 0.05), np.maximum(rest * total, 0.05)
-
-
 def _effective_size(log_weights: Values) -> float:
     weights = np.exp(log_weights - log_weights.max())
     return float(weights.sum() ** 2 / (weights**2).sum())
 
 
-def _summarise(log_terms: Values, part_sizes: NDArray[np.int64]) -> tuple[float, float, float, float]:
-    """Return log mean, its error by the delta method, effective sample size and largest share of the terms."""
-    highest = log_terms.max()
-    if highest == -np.inf:
-        return _NO_WEIGHT
-    terms = np.exp(log_terms - highest)
-    mean = terms.mean()
-    # Within the prior's draws and within each piece's: their shares are fixed, so what sets them apart is no error.
-    strata = np.split(terms, np.cumsum(part_sizes)[:-1])
-    # A part of one draw has no variance of its own, and all the more weight to be unsure of.
-    variances = [len(part) * part.var() if len(part) > 1 else float((part**2).sum()) for part in strata]
-    error = np.sqrt(sum(variances)) / len(terms) / mean
-    size = terms.sum() ** 2 / (terms**2).sum()
-    return float(highest + np.log(mean)), float(error), float(size), float(terms.max() / terms.sum())
-
-
 def _check_unit_params(model: Model, *, seed: int) -> Unconstrained | None:
+    """Return the layout of the model's parameters, or None without any, refusing those that leave [0, 1]."""
     layout = joint.layout_of(model, seed=seed)
     if layout is None:
         return None

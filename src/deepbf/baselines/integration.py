@@ -175,24 +175,23 @@ def _grid_integral(log_density: LogDensity, boxes: list[Box], relative_error: fl
     log_peak = boxes[0].log_peak
     previous = total = error = np.nan
     for num_nodes in _GRID_NODES[len(boxes[0].low)]:
-        total = sum(_product_rule(log_density, box, log_peak, num_nodes) for box in boxes)
+        nodes, weights = _legendre(num_nodes)
+        parts = []
+        for box in boxes:
+            half = 0.5 * (box.high - box.low)
+            axes = box.low[:, None] + half[:, None] * (nodes + 1)
+            values = np.exp(on_grid(log_density, axes) - log_peak)
+            for _ in half:
+                # Not a matrix product: its threads cost more than they save at this size.
+                values = np.einsum("...j,j->...", values, weights)
+            parts.append(float(values) * float(np.prod(half)))
+        total = sum(parts)
         error = abs(total - previous) / total if total > 0 else np.nan
         if error <= relative_error:
             break
         previous = total
     converged = bool(error <= relative_error)
     return Integral(log_peak + float(np.log(total)), max(float(error), _LEAST_ERROR), converged)
-
-
-def _product_rule(log_density: LogDensity, box: Box, log_peak: float, num_nodes: int) -> float:
-    nodes, weights = _legendre(num_nodes)
-    half = 0.5 * (box.high - box.low)
-    axes = box.low[:, None] + half[:, None] * (nodes + 1)
-    values = np.exp(on_grid(log_density, axes) - log_peak)
-    for _ in half:
-        # Not a matrix product: its threads cost more than they save at this size.
-        values = np.einsum("...j,j->...", values, weights)
-    return float(values) * float(np.prod(half))
 
 
 def _adaptive_integral(log_density: LogDensity, search: Search, boxes: list[Box], relative_error: float) -> Integral:
@@ -272,7 +271,20 @@ def _prepare(model: Model, entry: Any, *, seed: int) -> tuple[Unconstrained, Sea
             f"model {model.name!r} has {layout.num_coordinates} parameters; integration takes at most {MOST_PARAMS}. "
             "Use bridge sampling or importance sampling."
         )
-    low, high = (layout.low, layout.high) if entry is None else _check_bounds(model, layout, entry)
+    low, high = layout.low, layout.high
+    if entry is not None:
+        try:
+            pairs = np.asarray(entry, dtype=np.float64)
+        except (TypeError, ValueError):
+            pairs = np.empty(0)
+        if pairs.shape == (2,):
+            pairs = np.tile(pairs, (layout.num_coordinates, 1))
+        if pairs.shape != (layout.num_coordinates, 2) or not (pairs[:, 0] < pairs[:, 1]).all():
+            raise ValueError(
+                f"bounds of model {model.name!r} must be None, one pair (low, high) with low < high, or one such pair "
+                f"for each of its {layout.num_coordinates} parameters; received {entry!r}."
+            )
+        low, high = pairs[:, 0], pairs[:, 1]
     draws = layout.flatten(model.simulate(NUM_SEARCH_DRAWS, seed).params)
     outside = ((draws < low) | (draws > high)).any(axis=1)
     if outside.any():
@@ -281,21 +293,6 @@ def _prepare(model: Model, entry: Any, *, seed: int) -> tuple[Unconstrained, Sea
             f"outside, the first at {draws[outside][0].tolist()}. Widen the bounds, or correct the model's transform."
         )
     return layout, prepare_search(draws, low, high)
-
-
-def _check_bounds(model: Model, layout: Unconstrained, entry: Any) -> tuple[Values, Values]:
-    try:
-        pairs = np.asarray(entry, dtype=np.float64)
-    except (TypeError, ValueError):
-        pairs = np.empty(0)
-    if pairs.shape == (2,):
-        pairs = np.tile(pairs, (layout.num_coordinates, 1))
-    if pairs.shape != (layout.num_coordinates, 2) or not (pairs[:, 0] < pairs[:, 1]).all():
-        raise ValueError(
-            f"bounds of model {model.name!r} must be None, one pair (low, high) with low < high, or one such pair for "
-            f"each of its {layout.num_coordinates} parameters; received {entry!r}."
-        )
-    return pairs[:, 0], pairs[:, 1]
 
 
 def _warnings(

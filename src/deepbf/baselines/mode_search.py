@@ -105,30 +105,25 @@ def locate(log_density: LogDensity, search: Search, *, drop: float) -> list[Box]
     values = log_density(search.draws)
     if not (values > -np.inf).any():
         return []
-    modes = [_climb(log_density, search, start) for start in _starts(log_density, search, values)]
-    modes.sort(key=lambda mode: -mode[1])
+    # Draws that no neighbour beats, without those from which a straight line climbs to a better one.
+    peaks = np.flatnonzero((values >= values[search.neighbours].max(axis=1)) & (values > -np.inf))
+    peaks = peaks[np.argsort(-values[peaks], kind="stable")][:_MOST_STARTS]
+    starts = search.draws[peaks]
+    if len(starts) > 1:
+        shares = np.linspace(0, 1, _PATH_STEPS)[:, None]
+        first, second = np.triu_indices(len(starts), k=1)
+        paths = starts[second][:, None] * (1 - shares) + starts[first][:, None] * shares
+        heights = log_density(paths.reshape(-1, starts.shape[1])).reshape(len(first), -1)
+        with np.errstate(invalid="ignore"):
+            climbs = (np.diff(heights, axis=1) >= 0).all(axis=1)
+        starts = np.delete(starts, second[climbs], axis=0)
+    modes = sorted((_climb(log_density, search, start) for start in starts), key=lambda mode: -mode[1])
     boxes: list[Box] = []
     for mode, value in modes:
         inside = any((box.low <= mode).all() and (mode <= box.high).all() for box in boxes)
         if not inside and value > modes[0][1] - drop:
             boxes.append(_grow_box(log_density, search, mode, value, drop))
     return _merge(boxes)
-
-
-def _starts(log_density: LogDensity, search: Search, values: Values) -> Points:
-    """Return draws that no neighbour beats, without those from which a straight line climbs to a better one."""
-    peaks = np.flatnonzero((values >= values[search.neighbours].max(axis=1)) & (values > -np.inf))
-    peaks = peaks[np.argsort(-values[peaks], kind="stable")][:_MOST_STARTS]
-    points = search.draws[peaks]
-    if len(points) == 1:
-        return points
-    shares = np.linspace(0, 1, _PATH_STEPS)[:, None]
-    first, second = np.triu_indices(len(points), k=1)
-    paths = points[second][:, None] * (1 - shares) + points[first][:, None] * shares
-    heights = log_density(paths.reshape(-1, points.shape[1])).reshape(len(first), -1)
-    with np.errstate(invalid="ignore"):
-        climbs = (np.diff(heights, axis=1) >= 0).all(axis=1)
-    return np.delete(points, second[climbs], axis=0)
 
 
 def _climb(log_density: LogDensity, search: Search, start: Values) -> tuple[Values, float]:
@@ -157,14 +152,22 @@ def _climb(log_density: LogDensity, search: Search, start: Values) -> tuple[Valu
 
 def _grow_box(log_density: LogDensity, search: Search, mode: Values, log_peak: float, drop: float) -> Box:
     """Return the box around a mode outside of which the log density is more than `drop` below its peak."""
-    low, high = _axis_extent(log_density, search, mode, log_peak - drop)
+    # First, how far each parameter alone can move, down and up, and one step beyond the farthest that is high enough.
+    num_params = len(mode)
+    distances = 2.0 ** np.arange(-40, 7)
+    moves = np.concatenate([-np.eye(num_params), np.eye(num_params)]) * search.spread
+    points = np.clip(mode + distances[:, None, None] * moves, search.inner_low, search.inner_high)
+    above = log_density(points.reshape(-1, num_params)).reshape(len(distances), -1) >= log_peak - drop
+    farthest = np.where(above.any(axis=0), len(distances) - np.argmax(above[::-1], axis=0), 0)
+    reached = points[np.minimum(farthest, len(distances) - 1), np.arange(2 * num_params)]
+    low, high = np.diagonal(reached[:num_params]).copy(), np.diagonal(reached[num_params:]).copy()
     for _ in range(_MOST_ROUNDS):
         axes = np.linspace(low, high, _COARSE_NODES, axis=1)
         values = on_grid(log_density, axes)
         log_peak = max(log_peak, float(values.max()))
         grown = False
-        for k in range(len(mode)):
-            others = tuple(axis for axis in range(len(mode)) if axis != k)
+        for k in range(num_params):
+            others = tuple(axis for axis in range(num_params) if axis != k)
             profile = values.max(axis=others)
             kept = np.flatnonzero(profile > log_peak - drop)
             first, last = (kept[0], kept[-1]) if len(kept) else (0, _COARSE_NODES - 1)
@@ -185,20 +188,6 @@ def _grow_box(log_density: LogDensity, search: Search, mode: Values, log_peak: f
     low = np.where(low <= search.inner_low, search.low, low)
     high = np.where(high >= search.inner_high, search.high, high)
     return Box(low, high, log_peak)
-
-
-def _axis_extent(log_density: LogDensity, search: Search, mode: Values, least: float) -> tuple[Values, Values]:
-    """Return how far each parameter alone can move, down and up, before the log density falls below `least`."""
-    num_params = len(mode)
-    distances = 2.0 ** np.arange(-40, 7)
-    moves = np.concatenate([-np.eye(num_params), np.eye(num_params)]) * search.spread
-    points = mode + distances[:, None, None] * moves
-    points = np.clip(points, search.inner_low, search.inner_high)
-    above = log_density(points.reshape(-1, num_params)).reshape(len(distances), -1) >= least
-    # One step beyond the farthest that is high enough.
-    farthest = np.where(above.any(axis=0), len(distances) - np.argmax(above[::-1], axis=0), 0)
-    reached = points[np.minimum(farthest, len(distances) - 1), np.arange(2 * num_params)]
-    return np.diagonal(reached[:num_params]).copy(), np.diagonal(reached[num_params:]).copy()
 
 
 def _merge(boxes: list[Box]) -> list[Box]:

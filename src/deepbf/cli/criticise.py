@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from deepbf.cli.files import Wanted, check_folder, draw_to, named_or_file, read_for
-
-if TYPE_CHECKING:
-    from deepbf.criticism import Criticism
 
 
 def criticise(
@@ -55,21 +52,11 @@ def criticise(
     )
     typer.echo(json.dumps(result.to_dict(), indent=2) if as_json else str(result))
     if out is not None:
-        written = _draw_all(out, result)
-        typer.echo(f"\nWrote {', '.join(path.name for path in written)} to {out}", err=as_json)
-
-
-def _draw_all(folder: Path, result: Criticism) -> list[Path]:
-    """Write one figure for Z and one for each statistic, of every model; return the files."""
-    import deepbf
-
-    drawings: list[tuple[str, Any, Any]] = []
-    for number, one in enumerate(result, start=1):
-        if one.z is not None:
-            drawings.append((f"model-{number}-z-values", deepbf.plots.z_values, one.z))
-        drawings += [(f"model-{number}-{c.name}", deepbf.plots.predictive_check, c) for c in one.check.checks]
-    written = []
-    for name, plot, what in drawings:
-        written.append(folder / f"{name}.png")
-        draw_to(written[-1], plot, what)
-    return written
+        drawings: list[tuple[str, Any, Any]] = []
+        for number, one in enumerate(result, start=1):
+            if one.z is not None:
+                drawings.append((f"model-{number}-z-values.png", deepbf.plots.z_values, one.z))
+            drawings += [(f"model-{number}-{c.name}.png", deepbf.plots.predictive_check, c) for c in one.check.checks]
+        for name, plot, what in drawings:
+            draw_to(out / name, plot, what)
+        typer.echo(f"\nWrote {', '.join(name for name, _, _ in drawings)} to {out}", err=as_json)

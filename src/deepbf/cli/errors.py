@@ -73,19 +73,28 @@ def explain(error: Exception, words: Sequence[str] = (), *, debug: bool = False)
     debug
         Whether to show the whole traceback, whatever the error is.
     """
-    place = _study_line(error)
-    at = "" if place is None else f" ({place})"
+    # The lines of the user's study on the way to the error; the innermost is where it came up.
+    study_lines = [
+        (at.tb_frame.f_code.co_filename, at.tb_lineno) for at in _frames(error) if _module_of(at) == STUDY_MODULE
+    ]
+    at = f" ({study_lines[-1][0]}, line {study_lines[-1][1]})" if study_lines else ""
+    is_about_a_named_file = False
+    if isinstance(error, OSError) and isinstance(error.filename, str) and not study_lines:
+        # The system may have refused a file that the command line names, or one in a folder that it names.
+        refused = Path(error.filename).absolute()
+        named = [Path(word.rpartition("=")[2]).absolute() for word in words if not word.startswith("-") or "=" in word]
+        is_about_a_named_file = any(path == refused or path in refused.parents for path in named)
     failed = _failed_simulation(error)
     if failed is not None:
         line, details = f"error: {error}\n\nHere is where that happened:", _short_traceback(failed)
     elif isinstance(error, SyntaxError) and _module_of(list(_frames(error))[-1]) == "runpy":
         # The study did not begin to run, so that no line of it is in the traceback; the error itself names the line.
         line, details = f"error: {error.filename} is not Python:", "".join(traceback.format_exception_only(error))
-    elif _is_on_purpose(error) or _is_about_a_file_of(words, error):
+    elif _is_on_purpose(error) or is_about_a_named_file:
         line, details = f"error: {error}{at}", ""
     else:
         line = (
-            f"error: {type(error).__name__}{at}, a bug in {'that file or in ' if place else ''}deepbf. "
+            f"error: {type(error).__name__}{at}, a bug in {'that file or in ' if study_lines else ''}deepbf. "
             "If it is deepbf's, please report it to its developers, with the command and what follows:"
         )
         details = _short_traceback(error)
@@ -124,15 +133,6 @@ def _is_on_purpose(error: BaseException) -> bool:
     return last.tb_frame.f_code.co_code[last.tb_lasti] == dis.opmap["RAISE_VARARGS"]
 
 
-def _is_about_a_file_of(words: Sequence[str], error: BaseException) -> bool:
-    """Return whether the system refused a file that the command line names, or one in a folder that it names."""
-    if not isinstance(error, OSError) or not isinstance(error.filename, str) or _study_line(error) is not None:
-        return False
-    refused = Path(error.filename).absolute()
-    named = [Path(word.rpartition("=")[2]).absolute() for word in words if not word.startswith("-") or "=" in word]
-    return any(path == refused or path in refused.parents for path in named)
-
-
 def _failed_simulation(error: BaseException) -> BaseException | None:
     """Return what a prior or a simulator raised, if that is why a simulation failed; it is known by its traceback."""
     from deepbf.models.model import SimulationError
@@ -142,12 +142,6 @@ def _failed_simulation(error: BaseException) -> BaseException | None:
     while error.__cause__ is not None:
         error = error.__cause__
     return None if isinstance(error, SimulationError) or _is_on_purpose(error) else error
-
-
-def _study_line(error: BaseException) -> str | None:
-    """Return the file and the line of the user's study at which the error came up, the innermost."""
-    places = [(at.tb_frame.f_code.co_filename, at.tb_lineno) for at in _frames(error) if _module_of(at) == STUDY_MODULE]
-    return f"{places[-1][0]}, line {places[-1][1]}" if places else None
 
 
 def _short_traceback(error: BaseException) -> str:

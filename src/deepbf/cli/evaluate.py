@@ -46,8 +46,14 @@ def evaluate(
     natural log Bayes factors of the first model over the second. Several estimators are compared side by side.
     """
     import deepbf
+    from deepbf import _checks
 
-    loaded = {name: deepbf.load(path) for name, path in _named_files(estimators).items()}
+    # The shortest names that tell the files apart.
+    stems = Counter(path.stem for path in estimators)
+    named = {path.stem if stems[path.stem] == 1 else str(path): path for path in estimators}
+    if len(named) < len(estimators):
+        raise ValueError(f"each estimator may be named once; received {', '.join(str(path) for path in estimators)}.")
+    loaded = {name: deepbf.load(path) for name, path in named.items()}
     first_estimator = next(iter(loaded.values()))
     found, where = find_study(study, estimators[0], first_estimator.data_shape)
     models = first_estimator.check_models(found.models)
@@ -69,6 +75,8 @@ def evaluate(
                 f"an estimator is called {name}, like a baseline; rename its file, or leave one of them out."
             )
         asked[name] = function
+    # Given that one of the two is true.
+    prior_of_pair = _checks.check_probs("--prior-probs", prior, first_estimator.names)[list(pair)]
     evaluation = deepbf.evaluate(
         [models[k] for k in pair],
         asked,
@@ -76,7 +84,7 @@ def evaluate(
         observed=data,
         num_obs=num_obs,
         num_datasets=num_datasets,
-        prior_probs=probs_of_pair(prior, pair, first_estimator.names),
+        prior_probs=prior_of_pair / prior_of_pair.sum(),
         seed=seed,
         progress=not as_json,
     )
@@ -126,15 +134,6 @@ def design(
         typer.echo(f"\nDrawn in {out}", err=as_json)
 
 
-def _named_files(paths: Sequence[Path]) -> dict[str, Path]:
-    """Return the files by the shortest names that tell them apart."""
-    stems = Counter(path.stem for path in paths)
-    named = {path.stem if stems[path.stem] == 1 else str(path): path for path in paths}
-    if len(named) < len(paths):
-        raise ValueError(f"each estimator may be named once; received {', '.join(str(path) for path in paths)}.")
-    return named
-
-
 def chosen_pair(names: Sequence[str], model: str | None, over: str | None) -> tuple[int, int]:
     """Return which two models to evaluate, by their positions.
 
@@ -163,22 +162,11 @@ def directed_exact(exact: Callable[[Any], Any] | None, pair: tuple[int, int]) ->
     """
     if exact is None or pair == (0, 1):
         return exact
-    return partial(_negative, exact) if pair == (1, 0) else None
 
+    def other_way_round(data: Any) -> Any:
+        return -exact(data)
 
-def _negative(exact: Callable[[Any], Any], data: Any) -> Any:
-    return -exact(data)
-
-
-def probs_of_pair(prior_probs: Any, pair: tuple[int, int], names: Sequence[str]) -> Any:
-    """Return the prior probabilities of two models, given that one of them is true.
-
-    They are the pair's entries in `prior_probs`, which are those of all models, divided by their sum.
-    """
-    from deepbf import _checks
-
-    chosen = _checks.check_probs("--prior-probs", prior_probs, names)[list(pair)]
-    return chosen / chosen.sum()
+    return other_way_round if pair == (1, 0) else None
 
 
 def as_functions(names: Sequence[str], models: Sequence[Any]) -> Mapping[str, Callable[[Any], Any]]:
@@ -196,11 +184,11 @@ def as_functions(names: Sequence[str], models: Sequence[Any]) -> Mapping[str, Ca
                 f"--baseline {name} needs {', '.join(needed)}, which has no default; in Python, pass deepbf.evaluate "
                 f"{{'{name}': lambda data: deepbf.baselines.{name}(models, data, {needed[0]}=...).log_bf}}."
             )
-    return {name: partial(_log_bf_of, method, models) for name, method in methods.items()}
 
+    def log_bf_by(method: Callable[..., Any], data: Any) -> Any:
+        return method(models, data).log_bf
 
-def _log_bf_of(method: Callable[..., Any], models: Sequence[Any], data: Any) -> Any:
-    return method(models, data).log_bf
+    return {name: partial(log_bf_by, method) for name, method in methods.items()}
 
 
 def write_all(evaluation: Any, out: Path) -> list[Path]:

@@ -117,7 +117,12 @@ def read_for(bf: BayesFactor | Wanted, path: Path) -> Any:
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}. Pass the observed data as CSV, JSON, .npy or .npz.")
     if path.suffix == ".json":
-        return _read_json(path)
+        try:
+            return json.loads(read_text(path))
+        except json.JSONDecodeError as error:
+            raise ValueError(
+                f"{path} is not JSON ({error}). Pass a list of numbers, of lists, or an object of those."
+            ) from error
     if path.suffix == ".npz":
         return _load_numpy(path)
     if isinstance(bf.data_shape, dict):
@@ -128,16 +133,6 @@ def read_for(bf: BayesFactor | Wanted, path: Path) -> Any:
     if bf.structure == "nested" and path.suffix != ".npy":
         return read_groups(path)
     return read_observed(path, bf.data_shape, any_num_obs=bf.num_obs is not None)
-
-
-def _read_json(path: Path) -> Any:
-    """Return numbers, lists of them of any lengths, or a dict of those."""
-    try:
-        return json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        raise ValueError(
-            f"{path} is not JSON ({error}). Pass a list of numbers, of lists, or an object of those."
-        ) from error
 
 
 def _load_numpy(path: Path) -> Any:

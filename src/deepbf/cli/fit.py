@@ -46,9 +46,13 @@ def fit(
     """  # noqa: D301, the help needs a true backspace to keep the lines of the example
     import deepbf
 
+    try:
+        num_obs_range = None if num_obs is None else tuple(int(part) for part in num_obs.split(","))
+    except ValueError as error:
+        raise ValueError(f"--num-obs must be two whole numbers, such as 2,256; received {num_obs!r}.") from error
     options = {
         "structure": structure,
-        "num_obs": None if num_obs is None else _parse_range(num_obs),
+        "num_obs": num_obs_range,
         "network": network,
         "seconds": seconds,
         "steps": steps,
@@ -70,11 +74,3 @@ def fit(
                                "seconds": bf.record.seconds, "stopped": bf.record.stopped}, indent=2))  # fmt: skip
         return
     typer.echo(f"{bf}\nSaved to {out}. Next: deepbf compare {out} observed.csv")
-
-
-def _parse_range(text: str) -> tuple[int, ...]:
-    """Return the whole numbers in a comma-separated list."""
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError as error:
-        raise ValueError(f"--num-obs must be two whole numbers, such as 2,256; received {text!r}.") from error

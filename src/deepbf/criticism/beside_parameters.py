@@ -6,7 +6,7 @@ mixed data. Training then is that of `deepbf.fit`; observed data come without pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,52 +18,18 @@ from numpy.typing import NDArray
 
 from deepbf.criticism.posterior_network import ParameterScale
 from deepbf.layout.data_layout import DATA, DataLayout
-from deepbf.layout.structure import Shape, Structure, Vector
+from deepbf.layout.structure import Shape, Structure
 from deepbf.models.model import Model, Params
 from deepbf.models.transform import Unconstrained
-from deepbf.networks.base import AbstractPreparation, FitPreparation, InputLayout
-from deepbf.networks.registry import network_kind
-from deepbf.standardise import Standardiser
+from deepbf.networks.base import AbstractPreparation, InputLayout
 
 # What the parameters are called beside the arrays of a data set.
 PARAMETERS = "parameters"
 
 
-def structure_beside(structure: Structure | Mapping[str, Structure]) -> dict[str, Structure]:
-    """Return the structures, by name, of data that come with their parameters."""
-    arrays = {DATA: structure} if isinstance(structure, Structure) else dict(structure)
-    if PARAMETERS in arrays:
-        raise ValueError(
-            f"structure may not name an array {PARAMETERS!r}: the model's parameters have that name. Rename the array."
-        )
-    return {**arrays, PARAMETERS: Vector()}
-
-
 def layout_of_data(beside: DataLayout, structure: Structure | Mapping[str, Structure]) -> DataLayout:
     """Return the layout of the data alone, given that of data beside their parameters, and what the user said."""
     return beside.without(PARAMETERS, alone=isinstance(structure, Structure))
-
-
-def check_same_arrays(model: Model, structure: Structure | Mapping[str, Structure], data: Any) -> None:
-    """Raise unless simulated data are the one array, or the arrays by name, that the structure is for."""
-    found = ", ".join(map(repr, sorted(data))) if isinstance(data, Mapping) else "one array"
-    wanted = "one array" if isinstance(structure, Structure) else ", ".join(map(repr, sorted(structure)))
-    if found != wanted:
-        named = structure.name if isinstance(structure, Structure) else {k: one.name for k, one in structure.items()}
-        raise ValueError(
-            f"structure={named!r} is for data sets of {wanted}; the simulator of model {model.name!r} returns "
-            f"{found}. Pass a name for one array, or a dict with a structure for each of several."
-        )
-
-
-def standardiser_of_data(joined: Standardiser, columns: slice, layout: DataLayout) -> Standardiser:
-    """Return the standardiser of the data alone, from that of rows in which parameters take these columns."""
-    location, scale = (np.delete(values, np.r_[columns]) for values in (joined.location, joined.scale))
-    if layout.packed:
-        return Standardiser(location, scale)
-    # Observations share one location and scale, however many there are.
-    first = (0,) * layout.arrays[0].structure.num_axes
-    return Standardiser(location.reshape(layout.shape)[first], scale.reshape(layout.shape)[first])
 
 
 @dataclass(frozen=True)
@@ -86,9 +52,15 @@ class CheckedPrior:
         if wrong.any():
             row, column = (int(i) for i in np.argwhere(wrong)[0])
             low, high = self.unconstrained.low[column], self.unconstrained.high[column]
+            if self.unconstrained.names is not None:
+                ends = np.cumsum([int(np.prod(shape)) for shape in self.unconstrained.shapes])
+                which = f"parameter {self.unconstrained.names[int(np.searchsorted(ends, column, side='right'))]!r}"
+            else:
+                alone = self.unconstrained.num_coordinates == 1
+                which = "its parameter" if alone else f"column {column} of its parameters"
             raise ValueError(
-                f"it drew {flat[row, column]} for {_coordinate_name(self.unconstrained, column)}, which the model's "
-                f"transform keeps between {low:g} and {high:g}; correct the prior or the transform"
+                f"it drew {flat[row, column]} for {which}, which the model's transform keeps between {low:g} and "
+                f"{high:g}; correct the prior or the transform"
             )
         return params
 
@@ -142,14 +114,6 @@ def inside(unconstrained: Unconstrained, flat: NDArray[np.float64]) -> NDArray[n
     return np.clip(flat, np.nextafter(low, high), np.nextafter(high, low))
 
 
-def _coordinate_name(unconstrained: Unconstrained, column: int) -> str:
-    """Return what messages call a flat coordinate."""
-    if unconstrained.names is None:
-        return "its parameter" if unconstrained.num_coordinates == 1 else f"column {column} of its parameters"
-    ends = np.cumsum([int(np.prod(shape)) for shape in unconstrained.shapes])
-    return f"parameter {unconstrained.names[int(np.searchsorted(ends, column, side='right'))]!r}"
-
-
 def _named(params: Params) -> dict[Any, Any]:
     return dict(params) if isinstance(params, Mapping) else {None: params}
 
@@ -178,19 +142,3 @@ class BesideParameters(AbstractPreparation):
             raise ValueError("posterior samplers read summaries, and this preparation leaves observations as they are")
         num_params = self.last - self.first
         return InputLayout(inner.num_linear, inner.num_summary, 1, num_params, knows_size=inner.knows_size)
-
-
-def prepare_beside(beside: DataLayout, data: DataLayout) -> FitPreparation:
-    """Return how to fit the preparation of data beside their parameters.
-
-    The data alone, whose layout is `data`, are prepared as the default network for them has it.
-    """
-    columns = beside.columns[PARAMETERS]
-    inner = network_kind(data)
-
-    def fit(pilot: Sequence[NDArray[np.float32]]) -> BesideParameters:
-        rows = [np.delete(one, np.r_[columns], axis=1).reshape(len(one), *data.shape) for one in pilot]
-        scale = ParameterScale.fit(np.concatenate([one[:, columns] for one in pilot]))
-        return BesideParameters(inner.fit_preparation(rows), scale, columns.start, columns.stop, data.shape)
-
-    return fit

@@ -15,7 +15,7 @@ from deepbf.criticism.predictive_source import (
     PredictiveSource,
     check_observed,
     check_source,
-    draw_left_out,
+    checked_draws,
     draw_predictive,
 )
 
@@ -140,9 +140,11 @@ def leave_one_out(
     )
     seeds = [int(state) for state in np.random.SeedSequence(seed).generate_state(num_replicates + 2)]
     predicted = draw_predictive(sampler, values, num_replicates, seeds[0])
+    wanted = (len(values), num_draws, *values.shape[1:])
     discrepancies = []
     for data, data_seed in zip([values, *predicted], seeds[1:], strict=True):
-        draws = draw_left_out(sampler, data, num_draws, data_seed)
+        drawn = sampler.leave_one_out(data, num_draws, seed=data_seed)
+        draws = checked_draws(sampler.model, drawn, wanted, "leave-one-out predictive")
         # The squared distance from the mean of the draws, less what the noise of that mean adds to it.
         squares = (data - draws.mean(axis=1)) ** 2 - draws.var(axis=1, ddof=1) / num_draws
         discrepancies.append(float(squares.reshape(len(data), -1).sum(axis=1).mean()))

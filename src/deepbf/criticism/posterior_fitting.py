@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
@@ -13,32 +13,29 @@ import equinox as eqx
 import jax
 import numpy as np
 import optax
+from numpy.typing import NDArray
 
 from deepbf import _checks
 from deepbf.criticism.beside_parameters import (
     PARAMETERS,
     BesideParameters,
     check_continuous,
-    check_same_arrays,
     layout_of_data,
-    prepare_beside,
-    standardiser_of_data,
-    structure_beside,
     with_parameters,
 )
 from deepbf.criticism.flow import ConditionalFlow
 from deepbf.criticism.gan import BayesianGan, three_rates
-from deepbf.criticism.posterior_network import AbstractPosteriorNetwork
+from deepbf.criticism.posterior_network import AbstractPosteriorNetwork, ParameterScale
 from deepbf.criticism.posterior_sampler import PosteriorSampler, TrainedPosterior
 from deepbf.estimator.fitting import check_num_obs, kept_if_stopped
-from deepbf.layout.data_layout import DataLayout
-from deepbf.layout.structure import Structure, find_structure
+from deepbf.layout.data_layout import DATA, DataLayout
+from deepbf.layout.structure import Structure, Vector, find_structure
 from deepbf.models.hyperparameters import describe
-from deepbf.models.model import Model, Params, SimulationError
+from deepbf.models.model import Model, SimulationError, Simulations
 from deepbf.models.model_set import ModelSet
 from deepbf.models.transform import Unconstrained
 from deepbf.networks.base import AbstractNetwork, NetworkKind
-from deepbf.networks.registry import AUTO, check_simulated
+from deepbf.networks.registry import AUTO, check_simulated, summary_kind
 from deepbf.simulation.source import Source
 from deepbf.simulation.stream import check_executor
 from deepbf.standardise import Standardiser
@@ -65,7 +62,15 @@ class Method:
         """Return what training aims at, for data of this structure."""
 
         def kind_of(beside: DataLayout) -> NetworkKind:
-            prepare = prepare_beside(beside, layout_of_data(beside, structure))
+            data, columns = layout_of_data(beside, structure), beside.columns[PARAMETERS]
+            # The data alone are prepared as the default network for them has it.
+            inner = summary_kind(data)
+
+            def prepare(pilot: Sequence[NDArray[np.float32]]) -> BesideParameters:
+                rows = [np.delete(one, np.r_[columns], axis=1).reshape(len(one), *data.shape) for one in pilot]
+                scale = ParameterScale.fit(np.concatenate([one[:, columns] for one in pilot]))
+                return BesideParameters(inner.fit_preparation(rows), scale, columns.start, columns.stop, data.shape)
+
             return NetworkKind(prepare, self.init, PEAK_RATE, any_num_obs=True)
 
         def objective(network: AbstractNetwork, batch: jax.Array, step: jax.Array) -> jax.Array:
@@ -127,8 +132,9 @@ def fit_posterior(
     >>> import deepbf
     >>> normal = deepbf.Model("normal", prior=lambda rng, size: rng.normal(size=size),
     ...                       simulator=lambda rng, mean: rng.normal(mean[:, None], 1.0, (len(mean), 10)))
-    >>> sampler = deepbf.fit_posterior(normal, structure="exchangeable", steps=300, seed=1, progress=False)
-    >>> draws = sampler.sample(np.full(10, 1.1), num_draws=2000)  # the exact posterior is normal, mean 1, sd 0.30
+    >>> sampler = deepbf.fit_posterior(normal, structure="exchangeable", steps=1000, seed=1, progress=False)
+    >>> observed = np.linspace(-0.4, 2.6, 10)  # mean 1.1: the exact posterior is normal, mean 1, sd 0.30
+    >>> draws = sampler.sample(observed, num_draws=2000)
     >>> bool(abs(draws.mean() - 1.0) < 0.1), bool(abs(draws.std() - 0.30) < 0.06)
     (True, True)
     """
@@ -146,17 +152,20 @@ def fit_posterior(
         shown = Source(model_set.models, layout, seed).simulate([(0, NUM_SHOWN)])
         check_simulated(layout, AUTO, shown)
         return PosteriorSampler(model, method, layout.seen(shown))
-    beside = structure_beside(found)
+    arrays = {DATA: found} if isinstance(found, Structure) else dict(found)
+    if PARAMETERS in arrays:
+        raise ValueError(
+            f"structure may not name an array {PARAMETERS!r}: the model's parameters have that name. Rename the array."
+        )
     first = model.simulate(1, seed, None if num_obs_range is None else num_obs_range.low)
-    check_same_arrays(model, found, first.data)
-    unconstrained = _find_unconstrained(model, first.params)
+    unconstrained = _find_unconstrained(model, found, first)
     joint = ModelSet((with_parameters(model, unconstrained),), np.ones(1))
 
     def as_sampler(trained: TrainedEnsemble) -> PosteriorSampler:
         layout = layout_of_data(trained.layout, found)
         return PosteriorSampler(model, method, layout, _without_parameters(trained, layout, unconstrained))
 
-    layout = DataLayout.of(joint, beside, num_obs_range, seed=seed)
+    layout = DataLayout.of(joint, {**arrays, PARAMETERS: Vector()}, num_obs_range, seed=seed)
     run = partial(
         train, joint, layout, network=AUTO, goal=chosen.goal(found), schedule=SCHEDULE, budget=budget, num_members=1,
         executor=executor, seed=seed, progress=progress, started=started,
@@ -184,10 +193,23 @@ def check_model(model: object) -> Model:
     return model
 
 
-def _find_unconstrained(model: Model, params: Params) -> Unconstrained:
-    """Return the map between flat real vectors and parameters laid out like these."""
-    check_continuous(model.name, params)
-    unconstrained = Unconstrained.fit(params, model.transform)
+def _find_unconstrained(
+    model: Model, structure: Structure | Mapping[str, Structure], first: Simulations
+) -> Unconstrained:
+    """Return the map between flat real vectors and the model's parameters, from its first simulation.
+
+    Raises a ValueError if the data are not the one array, or the arrays by name, that the structure is for.
+    """
+    made = ", ".join(map(repr, sorted(first.data))) if isinstance(first.data, Mapping) else "one array"
+    wanted = "one array" if isinstance(structure, Structure) else ", ".join(map(repr, sorted(structure)))
+    if made != wanted:
+        named = structure.name if isinstance(structure, Structure) else {k: one.name for k, one in structure.items()}
+        raise ValueError(
+            f"structure={named!r} is for data sets of {wanted}; the simulator of model {model.name!r} returns "
+            f"{made}. Pass a name for one array, or a dict with a structure for each of several."
+        )
+    check_continuous(model.name, first.params)
+    unconstrained = Unconstrained.fit(first.params, model.transform)
     if unconstrained.num_coordinates == 0:
         raise ValueError(
             f"the prior of model {model.name!r} draws no numbers; pass prior=None for a model without any."
@@ -204,10 +226,15 @@ def _without_parameters(trained: TrainedEnsemble, layout: DataLayout, unconstrai
     if not isinstance(preparation, BesideParameters):
         raise TypeError("training did not see data beside their parameters")
     columns = trained.layout.columns[PARAMETERS]
-    of_params = Standardiser(trained.standardiser.location[columns], trained.standardiser.scale[columns])
+    both = (trained.standardiser.location, trained.standardiser.scale)
+    of_data = [np.delete(values, np.r_[columns]) for values in both]
+    if not layout.packed:
+        # Observations share one location and scale, however many there are.
+        first = (0,) * layout.arrays[0].structure.num_axes
+        of_data = [values.reshape(layout.shape)[first] for values in of_data]
     # The ensemble has one member.
     network = jax.tree.map(lambda leaf: leaf[0] if eqx.is_array(leaf) else leaf, trained.networks)
     return TrainedPosterior(
-        standardiser_of_data(trained.standardiser, columns, layout), preparation.data, network, preparation.scale,
-        of_params, unconstrained, trained.record,
+        Standardiser(*of_data), preparation.data, network, preparation.scale,
+        Standardiser(*(values[columns] for values in both)), unconstrained, trained.record,
     )  # fmt: skip

@@ -171,9 +171,29 @@ class PosteriorSampler:
         that includes one observation fewer than `observed` has, or have been fitted at exactly so many.
         """
         num_draws, seed = _checks.check_count("num_draws", num_draws), _checks.check_seed("seed", seed)
-        rests = self.layout.check(
-            "observed without one observation", _all_but_one(self.layout, observed), extrapolate=extrapolate
-        )
+        layout = self.layout
+        if layout.packed or not layout.arrays[0].structure.any_order:
+            raise ValueError(
+                f"leave_one_out needs exchangeable observations, structure='exchangeable'; this sampler has structure="
+                f"{layout.structure!r}. Fit it for data laid out as observations along one axis."
+            )
+        values = _checks.check_numeric_array("observed", observed)
+        if values.ndim != len(layout.shape):
+            raise ValueError(
+                f"observed must be one data set, with {len(layout.shape)} axes, the first over observations; received "
+                f"an array of shape {values.shape}."
+            )
+        check_observations("observed", values, layout.shape)
+        num_rest = len(values) - 1
+        low, high = layout.num_obs or (layout.shape[0],) * 2
+        if num_rest < 1 or (layout.num_obs is None and num_rest != high):
+            fitted = f"{high}" if low == high else f"{low} to {high}"
+            raise ValueError(
+                f"leave_one_out needs the posterior given one observation fewer than the {len(values)} observed; this "
+                f"sampler is for {fitted}. Fit it with num_obs=({max(num_rest, 1)}, {max(num_rest, 1) + 1})."
+            )
+        others = np.arange(num_rest)[None, :] + (np.arange(num_rest)[None, :] >= np.arange(len(values))[:, None])
+        rests = layout.check("observed without one observation", values[others], extrapolate=extrapolate)
         params = self._draw_params(rests, num_draws, seed)
         drawn = np.concatenate(list(self._one_observation_each(params, len(rests) * num_draws, seed)))
         return drawn.reshape(len(rests), num_draws, *drawn.shape[1:])
@@ -203,7 +223,7 @@ class PosteriorSampler:
 
     def _one_observation_each(self, params: Params, size: int, seed: int) -> Iterator[NDArray[np.generic]]:
         """Yield one simulated observation for each of the parameters, block by block."""
-        # The fewest that the simulator is known to draw; the first of them does, for they are exchangeable.
+        # The fewest that the simulator is known to draw; the first that is there does, for they are exchangeable.
         num_obs = None if self.layout.asked is None else self.layout.asked.low
         values_each = math.prod(self.layout.shape[1:]) * (num_obs or self.layout.shape[0])
         at_once = max(1, VALUES_AT_ONCE // values_each)
@@ -214,41 +234,10 @@ class PosteriorSampler:
             else:
                 chosen = None if params is None else params[rows]
             data = self._simulate(chosen, rows.stop - rows.start, _part_seed(seed, DATA_KEY, block), num_obs)
-            yield _first_present(data)
+            present = ~is_absent(data).reshape(*data.shape[:2], -1).any(axis=2)
+            yield data[np.arange(len(data)), present.argmax(axis=1)]
 
 
 def _part_seed(seed: int, *key: int) -> np.random.SeedSequence:
     """Return the seed of one part of the work."""
     return np.random.SeedSequence(seed, spawn_key=key)
-
-
-def _all_but_one(layout: DataLayout, observed: Data) -> NDArray[np.generic]:
-    """Return the data sets that lack one observation each, after checking that there can be a posterior given them."""
-    if layout.packed or not layout.arrays[0].structure.any_order:
-        raise ValueError(
-            f"leave_one_out needs exchangeable observations, structure='exchangeable'; this sampler has structure="
-            f"{layout.structure!r}. Fit it for data laid out as observations along one axis."
-        )
-    values = _checks.check_numeric_array("observed", observed)
-    if values.ndim != len(layout.shape):
-        raise ValueError(
-            f"observed must be one data set, with {len(layout.shape)} axes, the first over observations; received "
-            f"an array of shape {values.shape}."
-        )
-    check_observations("observed", values, layout.shape)
-    num_rest = len(values) - 1
-    low, high = layout.num_obs or (layout.shape[0],) * 2
-    if num_rest < 1 or (layout.num_obs is None and num_rest != high):
-        fitted = f"{high}" if low == high else f"{low} to {high}"
-        raise ValueError(
-            f"leave_one_out needs the posterior given one observation fewer than the {len(values)} observed; this "
-            f"sampler is for {fitted}. Fit it with num_obs=({max(num_rest, 1)}, {max(num_rest, 1) + 1})."
-        )
-    others = np.arange(num_rest)[None, :] + (np.arange(num_rest)[None, :] >= np.arange(len(values))[:, None])
-    return values[others]
-
-
-def _first_present(data: NDArray[np.generic]) -> NDArray[np.generic]:
-    """Return the first observation of each data set that is there."""
-    present = ~is_absent(data).reshape(*data.shape[:2], -1).any(axis=2)
-    return data[np.arange(len(data)), present.argmax(axis=1)]

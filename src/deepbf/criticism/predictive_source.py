@@ -148,7 +148,11 @@ def check_observed(model: Model, observed: ArrayLike, *, least: int, why: str) -
         )
     if len(values) < least:
         raise ValueError(f"observed holds {len(values)} observations along its first axis; {why}")
-    num_obs = len(values) if _takes_num_obs(model) else None
+    try:
+        inspect.signature(model.simulator).bind(None, None, 1)
+        num_obs = len(values)
+    except (TypeError, ValueError):
+        num_obs = None
     made = np.shape(model.simulate(1, 0, num_obs).data)[1:]
     if made != values.shape:
         raise ValueError(
@@ -158,34 +162,20 @@ def check_observed(model: Model, observed: ArrayLike, *, least: int, why: str) -
     return values
 
 
-def _takes_num_obs(model: Model) -> bool:
-    try:
-        inspect.signature(model.simulator).bind(None, None, 1)
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
 def draw_predictive(sampler: PredictiveSource, observed: Floats, num_draws: int, seed: int) -> Floats:
     """Return `num_draws` data sets from the posterior predictive, shape (num_draws, *observed.shape).
 
     They are checked: a sampler for data of another shape, or draws that are not finite, raise a ValueError.
     """
     drawn = sampler.predictive(observed, num_draws, seed=seed)
-    return _checked_draws(sampler.model, drawn, (num_draws, *observed.shape), "predictive")
+    return checked_draws(sampler.model, drawn, (num_draws, *observed.shape), "predictive")
 
 
-def draw_left_out(sampler: PredictiveSource, observed: Floats, num_draws: int, seed: int) -> Floats:
-    """Return draws of each observation given the others, shape (num_obs, num_draws, ...).
+def checked_draws(model: Model, drawn: Any, wanted: tuple[int, ...], what: str) -> Floats:
+    """Return predictive draws of a model as floats, within 1e150 of 0.
 
-    They are checked in the same way as those of `draw_predictive`.
+    Raises a ValueError, which calls the draws `what`, unless they are finite and of the shape `wanted`.
     """
-    drawn = sampler.leave_one_out(observed, num_draws, seed=seed)
-    shape = (len(observed), num_draws, *observed.shape[1:])
-    return _checked_draws(sampler.model, drawn, shape, "leave-one-out predictive")
-
-
-def _checked_draws(model: Model, drawn: Any, wanted: tuple[int, ...], what: str) -> Floats:
     values = np.asarray(drawn, dtype=np.float64)
     if values.shape != wanted:
         raise ValueError(

@@ -107,13 +107,20 @@ def _with_constant(whitened: Floats) -> Floats:
 
 
 def _newton(design: Floats, num_observed: int) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return penalised coefficients, shape (problems, features + 1), and whether each problem's gradient vanishes."""
+    """Return penalised coefficients, shape (problems, features + 1), and whether each problem's gradient vanishes.
+
+    Newton's method, whose step is halved for each problem until its loss does not rise.
+    """
     num_problems, num_rows, num_columns = design.shape
     # Signed so that each row's loss is log(1 + exp(-sign x log odds)).
     sign = np.where(np.arange(num_rows) < num_observed, 1.0, -1.0)
     penalty = np.where(np.arange(num_columns) > 0, RIDGE, 0.0)
     coefficients = np.zeros((num_problems, num_columns))
     converged = np.zeros(num_problems, dtype=bool)
+
+    def loss(log_odds: Floats, at: Floats) -> Floats:
+        return np.logaddexp(0.0, -sign * log_odds).mean(axis=1) + 0.5 * (penalty * at**2).sum(axis=1)
+
     for _ in range(MOST_STEPS):
         active = np.flatnonzero(~converged)
         if len(active) == 0:
@@ -129,24 +136,15 @@ def _newton(design: Floats, num_observed: int) -> tuple[Floats, NDArray[np.bool_
         # The last term only keeps the constant's curvature above 0 where every row is told apart.
         hessian = np.swapaxes(rows, 1, 2) @ weighted / num_rows + np.diag(penalty + 1e-14)
         step = np.linalg.solve(hessian, gradient[..., None])[..., 0]
-        coefficients[active] = _descend(rows, sign, penalty, current, step, log_odds)
+        before = loss(log_odds, current)
+        change = (rows @ step[..., None])[..., 0]
+        share = np.ones(len(current))
+        for _ in range(MOST_HALVINGS):
+            after = loss(log_odds - share[:, None] * change, current - share[:, None] * step)
+            # Near the optimum, losses differ by rounding alone.
+            rises = ~(after <= before + 1e-15)
+            if not rises.any():
+                break
+            share = np.where(rises, share / 2, share)
+        coefficients[active] = current - share[:, None] * step
     return coefficients, converged
-
-
-def _descend(design: Floats, sign: Floats, penalty: Floats, current: Floats, step: Floats, log_odds: Floats) -> Floats:
-    """Return coefficients after the step, halved for each problem until its loss does not rise."""
-
-    def loss(values: Floats, at: Floats) -> Floats:
-        return np.logaddexp(0.0, -sign * values).mean(axis=1) + 0.5 * (penalty * at**2).sum(axis=1)
-
-    before = loss(log_odds, current)
-    change = (design @ step[..., None])[..., 0]
-    share = np.ones(len(current))
-    for _ in range(MOST_HALVINGS):
-        after = loss(log_odds - share[:, None] * change, current - share[:, None] * step)
-        # Near the optimum, losses differ by rounding alone.
-        rises = ~(after <= before + 1e-15)
-        if not rises.any():
-            break
-        share = np.where(rises, share / 2, share)
-    return current - share[:, None] * step

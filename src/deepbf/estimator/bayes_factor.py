@@ -26,6 +26,7 @@ from deepbf.layout.data_layout import Data, DataLayout, DataShape, describe_shap
 from deepbf.models.hyperparameters import check_values
 from deepbf.models.hyperparameters import describe as describe_ranges
 from deepbf.models.model import Model
+from deepbf.networks.committee import TwoViews
 from deepbf.networks.ensemble import compile_evaluation, ensemble_log_odds, in_batches
 from deepbf.networks.sets import SetSummary, SortedSet
 from deepbf.support import FEWEST_OF_SIZE, Support, of_about_the_size, support_of
@@ -41,8 +42,13 @@ FEW_DATASETS = 16
 MANY_DATASETS = 4096
 # A spread above one natural unit means that the members agree on no more than the order of magnitude.
 WIDE_SPREAD = 1.0
+# Nats by which an estimator must beat a guess, or it says that it knows nothing: models whose data differ less than
+# that need some hundred data sets to be told apart.
+LEAST_LEARNED = 0.002
 # Simulations that must be expected as far out as the answer, for its digits to rest on data rather than on form.
-FEWEST_FAR_OUT = 1000
+# With 1,000 of them, one in seven answers beyond exp(6) for the mean of a normal (10 values, 2,500 steps) missed the
+# exact value by more than its interval without a word.
+FEWEST_FAR_OUT = 3000
 
 
 class CompiledEnsemble:
@@ -54,17 +60,17 @@ class CompiledEnsemble:
     @cached_property
     def log_odds(self) -> Callable[[jax.Array], jax.Array]:
         """The map from standardised data to log odds, shape (ensemble, batch, K - 1)."""
-        preparation, networks = self._ensemble.preparation, self._ensemble.networks
-        return compile_evaluation(lambda data: ensemble_log_odds(networks, preparation(data)))
+        preparation, networks, spread = self._ensemble.preparation, self._ensemble.networks, self._ensemble.spread
+        return compile_evaluation(lambda data: ensemble_log_odds(networks, preparation(data), spread))
 
     @cached_property
     def summaries_and_log_odds(self) -> Callable[[jax.Array], tuple[jax.Array, jax.Array]]:
         """The map from standardised data to both."""
-        preparation, networks = self._ensemble.preparation, self._ensemble.networks
+        preparation, networks, spread = self._ensemble.preparation, self._ensemble.networks, self._ensemble.spread
 
         def read(data: jax.Array) -> tuple[jax.Array, jax.Array]:
             rows = preparation(data)
-            return rows, ensemble_log_odds(networks, rows)
+            return rows, ensemble_log_odds(networks, rows, spread)
 
         return compile_evaluation(read)
 
@@ -213,16 +219,14 @@ class BayesFactor:
         """Return the answer for one observed data set.
 
         The Bayes factor is that of `model` over `over`. Left out, these are the first and the second of two models;
-        of more than two, the most probable and the runner-up.
+        of more than two, the most probable and the runner-up. Given one alone, the other is the best of the rest.
         """
         prior = self.prior_or_own(prior_probs)
         data = self.layout.check_one("observed", observed, values=self.values, extrapolate=extrapolate)
         summaries, log_odds = self._read_one(data)
         evidence = log_evidence(log_odds)
         mean_evidence = evidence.mean(axis=0)
-        ranking = np.argsort(-(mean_evidence + np.log(prior)), kind="stable") if len(self.names) > 2 else np.arange(2)
-        first = int(ranking[0]) if model is None else self.index_of("model", model)
-        second = next(int(k) for k in ranking if k != first) if over is None else self.index_of("over", over)
+        first, second = self.compared_pair(mean_evidence, prior, model, over)
         members = evidence[:, first] - evidence[:, second]
         error, interval = spread_of(members)
         return Answer(
@@ -434,13 +438,19 @@ class BayesFactor:
         likelihood of independent observations is that of as many fewer with the same frequencies. `data` are as for
         `log_odds_members`.
         """
-        preparation, networks = self.ensemble.preparation, self.ensemble.networks
-        if not isinstance(preparation, SetSummary | SortedSet) or not preparation.largest:
+        preparation, networks, spread = self.ensemble.preparation, self.ensemble.networks, self.ensemble.spread
+        summary = preparation.summary if isinstance(preparation, TwoViews) else preparation
+        if not isinstance(summary, SetSummary | SortedSet) or not summary.largest:
             raise ValueError(
                 f"fractional Bayes factors need a default network for sets, network='auto', and num_obs=(fewest, "
                 f"most) in fit; the estimator has network={self.network!r}."
             )
-        evaluate = compile_evaluation(lambda rows: ensemble_log_odds(networks, preparation(rows, fraction=fraction)))
+
+        def read(data: jax.Array) -> jax.Array:
+            rows = preparation(data, fraction=fraction)  # pyright: ignore[reportCallIssue]
+            return ensemble_log_odds(networks, rows, spread)
+
+        evaluate = compile_evaluation(read)
         batch_size = FEW_DATASETS if len(data) <= FEW_DATASETS else MANY_DATASETS
         return in_batches(evaluate, data, batch_size, axis=1, before=self.ensemble.standardiser)
 
@@ -473,6 +483,28 @@ class BayesFactor:
             )
         return index
 
+    def compared_pair(
+        self,
+        evidence: NDArray[np.floating],
+        prior_probs: NDArray[np.float64],
+        model: int | str | None,
+        over: int | str | None,
+    ) -> tuple[int, int]:
+        """Return the numbers of the two models that a comparison is about, of which either or both may be left out.
+
+        Of two models, the first is over the second unless one is named; of more, models left out are the best of the
+        rest by posterior probability, given log evidences up to a constant and prior probabilities, shape (K,) each.
+        """
+        ranking = np.argsort(-(evidence + np.log(prior_probs)), kind="stable") if len(self.names) > 2 else np.arange(2)
+        first = None if model is None else self.index_of("model", model)
+        second = None if over is None else self.index_of("over", over)
+        # A model is never compared with itself unless both were named so.
+        if first is None:
+            first = next(int(k) for k in ranking if k != second)
+        if second is None:
+            second = next(int(k) for k in ranking if k != first)
+        return first, second
+
     def prior_or_own(self, prior_probs: ArrayLike | None) -> NDArray[np.float64]:
         """Return these prior probabilities, checked, or those of the fit."""
         return self.prior_probs if prior_probs is None else _checks.check_probs("prior_probs", prior_probs, self.names)
@@ -498,9 +530,17 @@ class BayesFactor:
 
     def _warnings(self, members: NDArray[np.float64], error: float | None) -> tuple[str, ...]:
         said = []
+        guess = np.log(len(self.names))
+        if not self.record.held_out_loss < guess - LEAST_LEARNED:
+            said.append(
+                f"the estimator tells simulations of the models apart no better than a guess (held-out loss "
+                f"{self.record.held_out_loss:.4f}, a guess has {guess:.4f}): such data say nothing, or nothing was "
+                "learned"
+            )
         if error is not None and error > WIDE_SPREAD:
             said.append(f"the ensemble's members differ by {error:.1f} natural units; train longer")
-        num_each = self.record.num_simulations / len(self.names)
+        # Each member learns from half of the simulations.
+        num_each = self.record.num_simulations / len(self.names) / 2
         # Of N data sets from the disfavoured model, at most N / BF have a Bayes factor this large against it.
         if abs(members.mean()) > np.log(max(1.0, num_each / FEWEST_FAR_OUT)):
             said.append("evidence this strong is beyond what the simulations show; trust its direction, not its digits")

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from deepbf import _checks
 from deepbf._numerics import ensemble_error, log_ratio
 from deepbf.answer import write_odds
-from deepbf.layout.data_layout import Data, DataLayout
-from deepbf.models.hyperparameters import Ranges, check_values, scaled
+from deepbf.layout.data_layout import Data
+from deepbf.models.hyperparameters import check_values, scaled
 
 if TYPE_CHECKING:
     from deepbf.estimator.bayes_factor import BayesFactor
@@ -66,10 +66,22 @@ class LogBfPath:
 def path_of(bf: BayesFactor, observed: Data, model: int | str, over: int | str, *, extrapolate: bool) -> LogBfPath:
     """Return the path of one observed data set; see `BayesFactor.path`."""
     fewest, _ = need_range(bf, "path")
-    data = bf.layout.check_one("observed", observed, values=bf.values, extrapolate=extrapolate)
+    layout = bf.layout
+    data = layout.check_one("observed", observed, values=bf.values, extrapolate=extrapolate)
     first, second = bf.index_of("model", model), bf.index_of("over", over)
-    numbers = np.arange(fewest, int(bf.layout.count(data)[0]) + 1)
-    members = log_ratio(bf.log_odds_members(_growing_data(bf.layout, data, numbers)), first, second)
+    numbers = np.arange(fewest, int(layout.count(data)[0]) + 1)
+    # One data set for each number of observations, of which the rest has yet to arrive. Of mixed data, the arrays that
+    # do not grow are there from the start.
+    grown = {}
+    for array in layout.arrays:
+        whole = layout.unpack(data)[array.name]
+        repeated = np.repeat(whole, len(numbers), axis=0)
+        if array.grows:
+            arrived = np.arange(whole.shape[1]) < numbers[:, None]
+            repeated = np.where(arrived.reshape(*arrived.shape, *([1] * (whole.ndim - 2))), repeated, np.nan)
+        grown[array.name] = repeated
+    growing = layout.pack(grown) if layout.packed else grown[layout.arrays[0].name]
+    members = log_ratio(bf.log_odds_members(growing), first, second)
     return LogBfPath(numbers, members.mean(axis=0), ensemble_error(members), bf.names[first], bf.names[second])
 
 
@@ -81,23 +93,6 @@ def need_range(bf: BayesFactor, what: str) -> tuple[int, int]:
             f"{bf.data_shape}. Fit with num_obs=(fewest, most)."
         )
     return bf.layout.num_obs
-
-
-def _growing_data(layout: DataLayout, data: NDArray[np.generic], numbers: NDArray[np.intp]) -> NDArray[np.generic]:
-    """Return one data set for each number of observations, of which the rest has yet to arrive.
-
-    `data` holds one data set along its leading axis. Of mixed data, the arrays that do not grow are there from the
-    start.
-    """
-    grown = {}
-    for array in layout.arrays:
-        whole = layout.unpack(data)[array.name]
-        repeated = np.repeat(whole, len(numbers), axis=0)
-        if array.grows:
-            arrived = np.arange(whole.shape[1]) < numbers[:, None]
-            repeated = np.where(arrived.reshape(*arrived.shape, *([1] * (whole.ndim - 2))), repeated, np.nan)
-        grown[array.name] = repeated
-    return layout.pack(grown) if layout.packed else grown[layout.arrays[0].name]
 
 
 @dataclass(frozen=True)
@@ -174,7 +169,13 @@ def curve_over(
     if hyperparameter is None and len(ranges) > 1:
         raise ValueError(f"hyperparameter must name one of {', '.join(ranges)}; received None.")
     name = _checks.check_choice("hyperparameter", hyperparameter or next(iter(ranges)), ranges)
-    grid = _grid_over(ranges, name, _checks.check_count("num_values", num_values, least=2))
+    ends = ranges[name]
+    # Evenly over the range, on the scale that values were drawn on in training.
+    low, high = (float(scaled(ends, end)) for end in ends)
+    grid = np.linspace(low, high, _checks.check_count("num_values", num_values, least=2))
+    grid = np.exp(grid) if ends[0] > 0 else grid
+    # Rounding must not carry the ends out of the range.
+    grid[[0, -1]] = ends
     first, second = bf.index_of("model", model), bf.index_of("over", over)
     values = [check_values("at", ranges, {**fixed, name: value}) for value in grid.tolist()]
     rows = [bf.layout.check_one("observed", observed, values=value) for value in values]
@@ -184,18 +185,7 @@ def curve_over(
         values=grid,
         log_bf=members.mean(axis=0),
         error=ensemble_error(members),
-        on_log_scale=ranges[name][0] > 0,
+        on_log_scale=ends[0] > 0,
         model=bf.names[first],
         against=bf.names[second],
     )
-
-
-def _grid_over(ranges: Ranges, name: str, number: int) -> NDArray[np.float64]:
-    """Return values evenly over the range, on the scale that they were drawn on in training."""
-    ends = ranges[name]
-    low, high = (float(scaled(ends, end)) for end in ends)
-    grid = np.linspace(low, high, number)
-    values = np.exp(grid) if ends[0] > 0 else grid
-    # Rounding must not carry the ends out of the range.
-    values[[0, -1]] = ends
-    return values

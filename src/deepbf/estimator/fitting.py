@@ -16,8 +16,8 @@ from deepbf.layout.data_layout import DataLayout, NumObsRange
 from deepbf.layout.structure import Structure, find_structure
 from deepbf.models.model import Model, SimulationError
 from deepbf.models.model_set import ModelSet
-from deepbf.networks.base import NetworkKind, linked
-from deepbf.networks.registry import AUTO, NETWORKS, check_network, choose_network, network_kind
+from deepbf.networks.base import NetworkKind
+from deepbf.networks.registry import AUTO, COMMITTEE, JOINED, NETWORKS, check_network, choose_network, network_kind
 from deepbf.simulation.stream import check_executor
 from deepbf.training.budget import Budget
 from deepbf.training.optimise import classification
@@ -75,26 +75,29 @@ def fit(
         the best start: another mixture aims at the same Bayes factors, and moves the effort to where its posterior
         probabilities are in doubt.
     network
-        "auto" for the default of the data's structure and size, or a name: "gated", "mlp", "fnn", "bnn" for vectors;
-        "deepset", "deepset2" for exchangeable observations, "sorted" for few scalar ones (the default of up to eight),
-        "set-attention" for those that interact; "deepset" for nested ones; "summary", "conv" for series.
+        "auto" is "committee": networks with built-in knowledge of the structure beside one that reads the plain values,
+        each believed as far as simulations set aside support it; up to 50,000 simulations in all, simple classifiers
+        join them. Or one network by name, for comparison: "free", "head", "gated", "mlp", "fnn", "bnn" for vectors;
+        "free", "deepset", "deepset2", "sorted", "set-attention" for exchangeable observations; "free", "deepset" for
+        nested ones; "free", "summary", "conv" for series.
     loss
         "cross_entropy"; an f-divergence (Remark 1), "kl", "reverse_kl", "jensen_shannon", "squared_hellinger" or
         "pearson"; or one of Evidence Networks, "exponential" or "leaky_pop". All aim at the same Bayes factors.
     seconds, steps, num_simulations
         At most one budget; 60 seconds by default. `seconds`: wall time of the whole call, compilation included;
-        simulations arrive all the while, and are used again only while none are new. `steps`: every step brings fresh
-        simulations; the same seed gives the same estimator. `num_simulations`: so many in all, shared equally by the
-        models and reused over epochs; the same seed gives the same estimator.
+        simulations arrive all the while, and each is used about twice. `steps`: every step brings fresh simulations;
+        the same seed gives the same estimator. `num_simulations`: so many in all, shared equally by the models and
+        reused over epochs; the same seed gives the same estimator.
     ensemble
-        Networks trained together. Their spread is the answer's error.
+        Members trained together. Their spread is the answer's error. Where simulations are few, at least five, each
+        trained without one fold of them.
     schedule
         "auto" adapts the learning rate to the budget. "thorough", for simulators that cost next to nothing and budgets
         of minutes: simulates five times as much, trains on those simulations that teach most, weighted so that they
         stand for all, and takes steps (Muon's) that learn rare data sooner. "paper" is the paper's own (Section S3), of
         400,000 steps unless a budget is given.
     batch_size
-        The number of data sets per model in a mini-batch; fewer where there are few simulations. By default 128, 512
+        The number of data sets per model in a mini-batch; fewer where there are few simulations. By default 256, 512
         if thorough, and 200 by the paper's schedule. Larger ones learn from more simulations in as many steps: worth
         their time where simulating is cheap and small errors of strong evidence matter.
     executor
@@ -132,16 +135,17 @@ def fit(
     seed = _checks.check_seed("seed", seed)
 
     def kind_of(layout: DataLayout) -> NetworkKind:
-        return linked(network_kind(layout, network), loss_kind.link)
+        return network_kind(layout, network, loss_kind.link)
 
     def as_estimator(trained: TrainedEnsemble) -> BayesFactor:
-        chosen = choose_network(trained.layout, network)
+        chosen = JOINED.join([choose_network(trained.layout, network), *trained.simple])
         return BayesFactor(model_set.names, model_set.prior_probs, chosen, trained, loss, model_set.models)
 
     goal = classification(
         kind_of,
         loss_kind.of_log_odds if mixture is None else losses.at_mixture(loss_kind.of_log_odds, mixture),
         weighted=chosen_schedule.thin,
+        stacks=schedule == AUTO_NAME and choose_network(DataLayout.unseen(found, model_set), network) == COMMITTEE,
     )
     layout = DataLayout.of(model_set, found, num_obs_range, seed=seed)
     run = partial(
@@ -193,7 +197,11 @@ def check_num_obs(
             f"num_obs needs data with one axis of observations, structure='exchangeable' or 'series'; received "
             f"structure={named!r}. Leave num_obs out, or change the structure."
         )
-    if isinstance(structure, Structure) and network != AUTO and not NETWORKS[structure.name][network].any_num_obs:
+    if (
+        isinstance(structure, Structure)
+        and network not in (AUTO, COMMITTEE)
+        and not NETWORKS[structure.name][network].any_num_obs
+    ):
         able = [name for name, kind in NETWORKS[structure.name].items() if kind.any_num_obs]
         raise ValueError(
             f"network={network!r} reads a fixed number of observations; received num_obs={tuple(checked)}. "

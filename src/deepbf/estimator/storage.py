@@ -29,7 +29,7 @@ from deepbf.estimator.bayes_factor import BayesFactor
 from deepbf.layout.data_layout import WHOLE, ArrayLayout, DataLayout, NumObsRange
 from deepbf.layout.structure import Structure, find_structure
 from deepbf.models.hyperparameters import check_ranges, check_values
-from deepbf.networks.base import STORABLE, AbstractNetwork, AbstractPreparation, InputLayout, linked
+from deepbf.networks.base import STORABLE, AbstractNetwork, AbstractPreparation, InputLayout
 from deepbf.networks.ensemble import blank_ensemble
 from deepbf.networks.registry import network_kind
 from deepbf.standardise import Standardiser
@@ -68,10 +68,12 @@ def save(estimator: BayesFactor, path: str | os.PathLike[str]) -> None:
         "values": None if estimator.values is None else dict(estimator.values),
         "has_typicality": ensemble.typicality is not None,
         "any_order": ensemble.any_order,
+        "spread": ensemble.spread,
     }
     if layout.packed:
         header["form"] = [{"name": array.name, "shape": array.shape, "grows": array.grows} for array in layout.arrays]
-    arrays |= _named_leaves(ensemble.networks)
+    leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(ensemble.networks, eqx.is_array))
+    arrays |= {"networks" + jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
     if ensemble.reference is not None:
         arrays["reference"] = ensemble.reference
     if ensemble.reference_num_obs is not None:
@@ -90,18 +92,7 @@ def save(estimator: BayesFactor, path: str | os.PathLike[str]) -> None:
 
 def load(path: str | os.PathLike[str]) -> BayesFactor:
     """Return the estimator saved at `path`; it answers bit for bit as it did when it was saved."""
-    metadata, arrays = _read_file(Path(path))
-    try:
-        return _rebuild(json.loads(metadata["header"]), arrays)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ValueError(
-            f"{path} says it is a deepbf estimator, but its contents do not fit together ({error}). "
-            "The file is damaged: save the estimator again."
-        ) from error
-
-
-def _read_file(path: Path) -> tuple[Mapping[str, str], Arrays]:
-    """Return the metadata and arrays of a saved estimator, or say what the file is instead."""
+    path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}. Pass the path given to save.")
     if path.is_dir():
@@ -132,7 +123,13 @@ def _read_file(path: Path) -> tuple[Mapping[str, str], Arrays]:
             f"{path} was written by a newer deepbf ({metadata.get('deepbf_version')}, file format {version}; this is "
             f"{__version__}, which reads up to {FORMAT_VERSION}). Upgrade deepbf to load it."
         )
-    return metadata, arrays
+    try:
+        return _rebuild(json.loads(metadata["header"]), arrays)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ValueError(
+            f"{path} says it is a deepbf estimator, but its contents do not fit together ({error}). "
+            "The file is damaged: save the estimator again."
+        ) from error
 
 
 def _rebuild(header: Mapping[str, Any], arrays: Arrays) -> BayesFactor:
@@ -140,23 +137,37 @@ def _rebuild(header: Mapping[str, Any], arrays: Arrays) -> BayesFactor:
     layout = _read_layout(header)
     # Files from before there were others do not name their loss.
     loss = header.get("loss", losses.DEFAULT)
-    kind = linked(network_kind(layout, header["network"]), losses.by_name(loss).link)
+    kind = network_kind(layout, header["network"], losses.by_name(loss).link)
     inputs = InputLayout(**header["layout"])
     preparation = _build_part(header["preparation"], arrays)
     if not isinstance(preparation, AbstractPreparation):
         raise TypeError(f"{type(preparation).__name__} does not prepare data")
     standardiser = Standardiser(arrays["standardiser.location"], arrays["standardiser.scale"])
-    _check_shapes(standardiser, preparation, inputs, layout)
+    # Data of this layout must pass through the standardiser and the preparation as networks read them.
+    shape, num_axes = layout.shape, 0 if layout.packed else layout.arrays[0].structure.num_axes
+    for name, array in (("location", standardiser.location), ("scale", standardiser.scale)):
+        if array.shape != shape[num_axes:]:
+            raise ValueError(f"standardiser.{name} has shape {array.shape} for data sets of shape {shape}")
+    if preparation.layout(shape) != inputs:
+        raise ValueError(f"the preparation does not fit data sets of shape {shape}")
+    # Seven data sets, so that no axis of a wrong length broadcasts against the batch by chance.
+    prepared = eqx.filter_eval_shape(preparation, jax.ShapeDtypeStruct((7, *shape), jnp.float32))
+    if prepared.shape != (7, inputs.width):
+        raise ValueError(f"the preparation makes {prepared.shape[1:]} columns, the networks read {inputs.width}")
+    networks = _fill_leaves(blank_ensemble(kind, inputs, len(header["names"]), header["num_members"]), arrays)
+    record = TrainingRecord(**header["record"])
+    reference, reference_num_obs, typicality = _read_set_aside(header, arrays, inputs.num_describing)
     ensemble = TrainedEnsemble(
         layout=layout,
         standardiser=standardiser,
         preparation=preparation,
-        networks=_fill_leaves(blank_ensemble(kind, inputs, len(header["names"]), header["num_members"]), arrays),
-        record=TrainingRecord(**header["record"]),
-        reference=_read_reference(header, arrays),
-        reference_num_obs=_read_reference_num_obs(header, arrays),
-        typicality=_read_typicality(header, arrays, inputs.num_describing),
+        networks=networks,
+        record=record,
+        reference=reference,
+        reference_num_obs=reference_num_obs,
+        typicality=typicality,
         any_order=bool(header.get("any_order", False)),
+        spread=float(header.get("spread", 1.0)),
     )
     return BayesFactor(
         names=tuple(header["names"]),
@@ -190,59 +201,38 @@ def _read_layout(header: Mapping[str, Any]) -> DataLayout:
     return layout
 
 
-def _check_shapes(
-    standardiser: Standardiser, preparation: AbstractPreparation, inputs: InputLayout, layout: DataLayout
-) -> None:
-    """Raise unless data of this layout pass through the standardiser and the preparation as networks read them."""
-    shape = layout.shape
-    num_axes = 0 if layout.packed else layout.arrays[0].structure.num_axes
-    for name, array in (("location", standardiser.location), ("scale", standardiser.scale)):
-        if array.shape != shape[num_axes:]:
-            raise ValueError(f"standardiser.{name} has shape {array.shape} for data sets of shape {shape}")
-    if preparation.layout(shape) != inputs:
-        raise ValueError(f"the preparation does not fit data sets of shape {shape}")
-    # Seven data sets, so that no axis of a wrong length broadcasts against the batch by chance.
-    prepared = eqx.filter_eval_shape(preparation, jax.ShapeDtypeStruct((7, *shape), jnp.float32))
-    if prepared.shape != (7, inputs.width):
-        raise ValueError(f"the preparation makes {prepared.shape[1:]} columns, the networks read {inputs.width}")
+def _read_set_aside(
+    header: Mapping[str, Any], arrays: Arrays, num_columns: int
+) -> tuple[NDArray[np.float32] | None, NDArray[np.int32] | None, Typicality | None]:
+    """Return what the file holds of simulations set aside: None for each part that it does not hold.
 
-
-def _read_reference(header: Mapping[str, Any], arrays: Arrays) -> NDArray[np.float32] | None:
-    """Return the log odds at simulations set aside, if the file holds them."""
-    if not header.get("has_reference", False):
-        return None
-    reference, num_models = arrays["reference"], len(header["names"])
-    if reference.ndim != 3 or reference.shape[::2] != (num_models, num_models - 1):
-        raise ValueError(f"reference has shape {reference.shape} for {num_models} models")
-    return reference
-
-
-def _read_typicality(header: Mapping[str, Any], arrays: Arrays, num_columns: int) -> Typicality | None:
-    """Return how to tell strange data from usual ones, if the file holds it."""
-    if not header.get("has_typicality", False):
-        return None
-    found = Typicality(**{item.name: arrays[f"typicality.{item.name}"] for item in fields(Typicality)})
-    num_models, num_directions = len(header["names"]), found.matrix.shape[-1]
-    expected = {
-        "location": (num_models, num_columns),
-        "scale": (num_models, num_columns),
-        "offset": (num_models, num_directions),
-        "matrix": (num_models, num_columns, num_directions),
-        "distances": (num_models, *found.distances.shape[1:2]),
-    }
-    for name, shape in expected.items():
-        if getattr(found, name).shape != shape:
-            raise ValueError(f"typicality.{name} has shape {getattr(found, name).shape}, not {shape}")
-    return found
-
-
-def _read_reference_num_obs(header: Mapping[str, Any], arrays: Arrays) -> NDArray[np.int32] | None:
-    """Return how many observations those simulations have, if that varies."""
-    if not header.get("has_reference", False) or header.get("num_obs") is None:
-        return None
-    if arrays["reference_num_obs"].shape != arrays["reference"].shape[:2]:
-        raise ValueError(f"reference_num_obs has shape {arrays['reference_num_obs'].shape}")
-    return arrays["reference_num_obs"]
+    The parts are the log odds there, how many observations they have where that varies, and how to tell strange data
+    from usual ones, of which `num_columns` columns describe a data set. Raises a ValueError if shapes do not fit.
+    """
+    reference, reference_num_obs, typicality = None, None, None
+    num_models = len(header["names"])
+    if header.get("has_reference", False):
+        reference = arrays["reference"]
+        if reference.ndim != 3 or reference.shape[::2] != (num_models, num_models - 1):
+            raise ValueError(f"reference has shape {reference.shape} for {num_models} models")
+        if header.get("num_obs") is not None:
+            reference_num_obs = arrays["reference_num_obs"]
+            if reference_num_obs.shape != reference.shape[:2]:
+                raise ValueError(f"reference_num_obs has shape {reference_num_obs.shape}")
+    if header.get("has_typicality", False):
+        typicality = Typicality(**{item.name: arrays[f"typicality.{item.name}"] for item in fields(Typicality)})
+        num_directions = typicality.matrix.shape[-1]
+        expected = {
+            "location": (num_models, num_columns),
+            "scale": (num_models, num_columns),
+            "offset": (num_models, num_directions),
+            "matrix": (num_models, num_columns, num_directions),
+            "distances": (num_models, *typicality.distances.shape[1:2]),
+        }
+        for name, shape in expected.items():
+            if getattr(typicality, name).shape != shape:
+                raise ValueError(f"typicality.{name} has shape {getattr(typicality, name).shape}, not {shape}")
+    return reference, reference_num_obs, typicality
 
 
 def _describe_part(part: eqx.Module, name: str, arrays: Arrays) -> dict[str, Any]:
@@ -285,12 +275,6 @@ def _build_part(described: Mapping[str, Any], arrays: Arrays) -> eqx.Module:
 def _as_tuples(value: Any) -> Any:
     """Return the value with tuples in place of lists, which is what they were before JSON."""
     return tuple(_as_tuples(one) for one in value) if isinstance(value, list) else value
-
-
-def _named_leaves(networks: AbstractNetwork) -> Arrays:
-    """Return the networks' arrays by their path in the tree."""
-    leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(networks, eqx.is_array))
-    return {"networks" + jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
 
 
 def _fill_leaves(blank: AbstractNetwork, arrays: Arrays) -> AbstractNetwork:

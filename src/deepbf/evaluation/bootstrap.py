@@ -7,11 +7,12 @@ one definition serves both, and a thousand replicates are a few matrix products.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
+from deepbf._numerics import rounding_of
 from deepbf.evaluation.log_bf_arrays import ByModel
 
 # How often each data set counts: an array of shape (replicates, data sets) for each model.
@@ -24,11 +25,6 @@ Statistic = Callable[[Weights], NDArray[np.float64]]
 # Entries of a batch of weights: small enough for the cache of a laptop, large enough for matrix products.
 BATCH_ENTRIES = 1_000_000
 
-# Log Bayes factors closer than this share of their size (of 1, if they are smaller than that) differ by rounding alone.
-# Of float32: networks have relative errors of 6e-8 in numbers of some hundreds, whose sum may be about 1.
-FLOAT32_ROUNDING = 1e-5
-# Of float64: relative errors of 1e-16 in terms that cancel, and that may be a million times larger than what remains.
-FLOAT64_ROUNDING = 1e-9
 # A run of neighbours that is this many roundings long is no single value, but a sample that lies so dense.
 LONGEST_RUN = 10.0
 
@@ -43,9 +39,16 @@ def with_errors(
     """
     everything: Weights = (np.ones((1, num_datasets[0])), np.ones((1, num_datasets[1])))
     replicates: dict[str, list[NDArray[np.float64]]] = {name: [] for name in statistics}
-    for weights in draw_weights(num_datasets, num_replicates, seed):
+    rng = np.random.default_rng(seed)
+    batch = max(1, BATCH_ENTRIES // max(num_datasets))
+    for start in range(0, num_replicates, batch):
+        size = min(batch, num_replicates - start)
+        # How often each data set counts: every row adds up to the number of data sets.
+        first, second = (
+            rng.multinomial(number, np.full(number, 1 / number), size).astype(np.float64) for number in num_datasets
+        )
         for name, statistic in statistics.items():
-            replicates[name].append(statistic(weights))
+            replicates[name].append(statistic((first, second)))
     result = {}
     for name, statistic in statistics.items():
         estimate = statistic(everything)[0]
@@ -55,22 +58,6 @@ def with_errors(
             error = np.nanstd(np.concatenate(replicates[name]), axis=0, ddof=1)
         result[name] = (estimate, np.where(np.isfinite(estimate), error, np.nan))
     return result
-
-
-def draw_weights(num_datasets: tuple[int, int], num_replicates: int, seed: int) -> Iterator[Weights]:
-    """Yield bootstrap counts of the data sets of each model, in batches of replicates.
-
-    A batch is two arrays of shape (replicates, data sets); each row adds up to the number of data sets. The batches
-    depend on the seed, the number of data sets and the number of replicates alone.
-    """
-    rng = np.random.default_rng(seed)
-    batch = max(1, BATCH_ENTRIES // max(num_datasets))
-    for start in range(0, num_replicates, batch):
-        size = min(batch, num_replicates - start)
-        first, second = (
-            rng.multinomial(number, np.full(number, 1 / number), size).astype(np.float64) for number in num_datasets
-        )
-        yield first, second
 
 
 def mean_of(values: NDArray[np.float64]) -> ModelStatistic:
@@ -99,14 +86,6 @@ def by_model(first: ModelStatistic, second: ModelStatistic, prior_probs: NDArray
         return np.stack([at_first, at_second, prior_probs[0] * at_first + prior_probs[1] * at_second], axis=-1)
 
     return statistic
-
-
-def rounding_of(log_bf: NDArray[np.float64], relative: float = FLOAT32_ROUNDING) -> NDArray[np.float64]:
-    """Return how far log Bayes factors may lie apart for no other reason than rounding: relative x max(1, size).
-
-    The shape is that of the log Bayes factors. For infinite ones, which are equal or not, it is `relative` itself.
-    """
-    return relative * np.maximum(1.0, np.where(np.isfinite(log_bf), np.abs(log_bf), 1.0))
 
 
 def merge_rounding(log_bf: ByModel) -> ByModel:

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 from sklearn.metrics import roc_curve as sklearn_roc_curve
 
-from deepbf._jeffreys import jeffreys_category
 from deepbf.evaluation.bootstrap import Ranking, Statistic, Weights
 from deepbf.evaluation.log_bf_arrays import ByModel
 from deepbf.evaluation.tail_areas import binomial_interval
@@ -17,7 +16,6 @@ from deepbf.evaluation.tail_areas import binomial_interval
 # Bayes factors at which papers draw their lines; at 1, every data set is decided.
 CONVENTIONAL_THRESHOLDS = (1.0, 3.0, 10.0, 30.0, 100.0)
 DECISIONS = ("right", "misleading", "undecided")
-NUM_CATEGORIES = 10
 
 
 class DecisionRates(NamedTuple):
@@ -47,25 +45,6 @@ def decision_rates(log_bf: ByModel, thresholds: tuple[float, ...] = CONVENTIONAL
     )
     totals = np.array([len(part) for part in log_bf])[:, None, None]
     return DecisionRates(counts / totals, *binomial_interval(counts, np.broadcast_to(totals, counts.shape)))
-
-
-def category_counts(log_bf: ByModel) -> NDArray[np.int64]:
-    """Return how many data sets of each model fall into each of Jeffreys' ten categories, shape (2, 10).
-
-    The categories go from decisive for the second model to decisive for the first, as in `_jeffreys.category_names`.
-    """
-    return np.stack([np.bincount(jeffreys_category(part), minlength=NUM_CATEGORIES) for part in log_bf])
-
-
-def category_confusion(estimated: ByModel, exact: ByModel) -> NDArray[np.int64]:
-    """Return counts of data sets by model, exact category and estimated category, shape (2, 10, 10).
-
-    What is not on the diagonal of the last two axes is called by another word than it deserves.
-    """
-    table = np.zeros((2, NUM_CATEGORIES, NUM_CATEGORIES), dtype=np.int64)
-    for model in range(2):
-        np.add.at(table[model], (jeffreys_category(exact[model]), jeffreys_category(estimated[model])), 1)
-    return table
 
 
 class RocCurve(NamedTuple):

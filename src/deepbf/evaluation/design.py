@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from deepbf import _checks
 from deepbf._files import write_whole
 from deepbf.evaluation.decisions import DECISIONS, decision_rates
-from deepbf.evaluation.log_bf_arrays import check_log_bfs, check_names
+from deepbf.evaluation.log_bf_arrays import check_names
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,8 @@ def design_from(
         raise ValueError("log_bf must hold at least one number of observations; received none.")
     numbers = sorted(_checks.check_count("num_obs", number) for number in log_bf)
     rates = [
-        decision_rates(check_log_bfs(f"log_bf[{number}]", log_bf[number], names), (threshold,)) for number in numbers
+        decision_rates(_checks.check_log_bfs(f"log_bf[{number}]", log_bf[number], names), (threshold,))
+        for number in numbers
     ]
     stacked = {name: np.stack([getattr(one, name)[:, 0] for one in rates]) for name in ("rate", "low", "high")}
     right = {name: values[:, :, 0] for name, values in stacked.items()}

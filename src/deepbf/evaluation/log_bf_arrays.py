@@ -31,32 +31,6 @@ def check_names(names: Sequence[str]) -> tuple[str, str]:
     return names[0], names[1]
 
 
-def check_log_bfs(argument: str, value: Sequence[ArrayLike], names: Sequence[str]) -> ByModel:
-    """Return the log Bayes factors as two float64 arrays, or raise an error that names the argument.
-
-    Each model needs at least two data sets. Infinite and nan entries stay; whoever measures counts them.
-    """
-    rule = f"{argument} must be two one-dimensional arrays: log Bayes factors at data of {names[0]}, then of {names[1]}"
-    try:
-        parts = tuple(value)
-    except TypeError as error:
-        raise TypeError(f"{rule}; received {type(value).__name__}.") from error
-    if len(parts) != 2:
-        raise ValueError(f"{rule}; received {len(parts)} of them. Pass (at_first, at_second).")
-    arrays = []
-    for name, part in zip(names, parts, strict=True):
-        array = _checks.check_numeric_array(f"{argument} at data of {name}", part).astype(np.float64)
-        if array.ndim != 1:
-            raise ValueError(f"{rule}; at data of {name} the shape is {array.shape}. Pass one number per data set.")
-        if len(array) < 2:
-            raise ValueError(
-                f"{argument} has {len(array)} data sets of {name}; the toolkit needs at least 2 of each model. "
-                "Simulate more of them."
-            )
-        arrays.append(array)
-    return arrays[0], arrays[1]
-
-
 def check_estimates(
     log_bf: Mapping[str, Sequence[ArrayLike]] | Sequence[ArrayLike], names: tuple[str, str]
 ) -> dict[str, ByModel]:
@@ -71,7 +45,7 @@ def check_estimates(
     if EXACT in by_name:
         raise ValueError(f"no estimator may be called {EXACT!r}; pass the exact values as exact=, or rename it.")
     estimates = {
-        str(name): check_log_bfs("log_bf" if len(by_name) == 1 else f"log_bf of {name!r}", values, names)
+        str(name): _checks.check_log_bfs("log_bf" if len(by_name) == 1 else f"log_bf of {name!r}", values, names)
         for name, values in by_name.items()
     }
     (first_name, first), *others = estimates.items()
@@ -90,7 +64,7 @@ def check_exact(exact: Sequence[ArrayLike], estimates: Mapping[str, ByModel], na
 
     There must be as many of them as of every estimate, and none may be nan: an exact Bayes factor is known everywhere.
     """
-    checked = check_log_bfs("exact", exact, names)
+    checked = _checks.check_log_bfs("exact", exact, names)
     for name, values in estimates.items():
         for model, estimated_part, exact_part in zip(names, values, checked, strict=True):
             if len(estimated_part) != len(exact_part):

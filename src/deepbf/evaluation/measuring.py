@@ -10,7 +10,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from deepbf import _checks
-from deepbf._jeffreys import category_names
+from deepbf._jeffreys import category_names, jeffreys_category
 from deepbf._version import __version__
 from deepbf.evaluation.accuracy import DEFAULT_CLIP, METRICS, accuracy_statistics
 from deepbf.evaluation.bootstrap import Statistic, by_model, mean_of, merge_rounding, with_errors
@@ -19,8 +19,6 @@ from deepbf.evaluation.decisions import (
     DECISIONS,
     BalancedThreshold,
     area_under_roc,
-    category_confusion,
-    category_counts,
     decision_rates,
     roc_curve,
 )
@@ -48,6 +46,8 @@ from deepbf.evaluation.tail_areas import surprise
 
 # Fewer would leave no p-value small enough to fail by.
 FEWEST_REDRAWN = 1000
+# Of Jeffreys' scale, from decisive for the second model to decisive for the first.
+NUM_CATEGORIES = 10
 
 LONG_NAMES = METRICS | {
     "loss": "loss on fresh data",
@@ -117,22 +117,24 @@ def measure(
     seed = _checks.check_seed("seed", seed)
     estimates = check_estimates(log_bf, names)
     truth = None if exact is None else check_exact(exact, estimates, names)
-    observed_by_name = _check_observed(observed, tuple(estimates))
+    if observed is not None and not isinstance(observed, Mapping):
+        if len(estimates) > 1:
+            raise ValueError(
+                f"observed must be a dict by estimator where there are several ({', '.join(estimates)}); "
+                f"received {observed!r}."
+            )
+        observed = dict.fromkeys(estimates, observed)
+    for name in observed or {}:
+        _checks.check_choice("the estimator of observed", name, estimates)
+    observed_by_name = {name: float(value) for name, value in (observed or {}).items()}
     if truth is not None:
         estimates = {**estimates, EXACT: truth}
     answered = {name: _answered(name, values, truth, names) for name, values in estimates.items()}
     grid = common_grid([np.clip(part, -clip, clip) for values, _ in answered.values() for part in values])
     measured = []
     for name, (values, exact_values) in answered.items():
-        # The exact one measured against itself would tell nothing, and take as long as the others.
-        judge = None if name == EXACT else exact_values
-        variables = _with_bootstrap_errors(values, judge, prior, clip, num_replicates, seed)
-        if name == EXACT:
-            for metric in METRICS:
-                variables[metric] = (("group",), [PERFECT.get(metric, 0.0)] * 3)
-                variables[f"{metric}_error"] = (("group",), [0.0] * 3)
-        variables |= _without_truth(values, prior, num_replicates, seed)
-        variables |= _decided(values, exact_values)
+        variables = _with_bootstrap_errors(name, values, exact_values, prior, clip, num_replicates, seed)
+        variables |= _without_bootstrap(values, exact_values, prior, num_replicates, seed)
         variables["density"] = (("model", "grid"), [density(np.clip(part, -clip, clip), grid) for part in values])
         if name in observed_by_name:
             found = surprise(observed_by_name[name], values, rounding=True)
@@ -154,22 +156,6 @@ def measure(
     return Evaluation(results)
 
 
-def _check_observed(observed: Mapping[str, float] | float | None, estimators: Sequence[str]) -> dict[str, float]:
-    """Return the observed log Bayes factor of each estimator that has one."""
-    if observed is None:
-        return {}
-    if not isinstance(observed, Mapping):
-        if len(estimators) > 1:
-            raise ValueError(
-                f"observed must be a dict by estimator where there are several ({', '.join(estimators)}); "
-                f"received {observed!r}."
-            )
-        observed = {estimators[0]: observed}
-    for name in observed:
-        _checks.check_choice("the estimator of observed", name, estimators)
-    return {name: float(value) for name, value in observed.items()}
-
-
 def _answered(
     name: str, values: ByModel, exact: ByModel | None, names: tuple[str, str]
 ) -> tuple[ByModel, ByModel | None]:
@@ -186,6 +172,7 @@ def _answered(
 
 
 def _with_bootstrap_errors(
+    name: str,
     log_bf: ByModel,
     exact: ByModel | None,
     prior: NDArray[np.float64],
@@ -193,38 +180,42 @@ def _with_bootstrap_errors(
     num_replicates: int,
     seed: int,
 ) -> Variables:
-    """Return everything that comes with a bootstrap error."""
+    """Return everything about the estimator `name` that comes with a bootstrap error."""
     losses = log_losses(posterior_log_odds(log_bf, prior))
     statistics: dict[str, Statistic] = {
         "loss": by_model(mean_of(losses[0]), mean_of(losses[1]), prior),
         "auc": area_under_roc(merge_rounding(log_bf)),
         "balanced": BalancedThreshold(merge_rounding(log_bf)),
     }
-    if exact is not None:
+    if exact is not None and name != EXACT:
         statistics |= accuracy_statistics(log_bf, exact, prior, clip)
     sizes = (len(log_bf[0]), len(log_bf[1]))
     found = with_errors(statistics, sizes, num_replicates=num_replicates, seed=seed)
     variables: Variables = {}
-    for name, (estimate, error) in found.items():
-        if name == "balanced":
+    for metric, (estimate, error) in found.items():
+        if metric == "balanced":
             variables["balanced_log_threshold"], variables["balanced_error_rate"] = (((), value) for value in estimate)
             variables["balanced_log_threshold_error"] = ((), error[0])
             variables["balanced_error_rate_error"] = ((), error[1])
-        elif name == "auc":
+        elif metric == "auc":
             variables["auc"], variables["auc_error"] = ((), estimate[0]), ((), error[0])
         else:
-            variables[name], variables[f"{name}_error"] = (("group",), estimate), (("group",), error)
+            variables[metric], variables[f"{metric}_error"] = (("group",), estimate), (("group",), error)
+    if name == EXACT:
+        # Measured against itself, it would tell nothing and take as long as the others.
+        for metric in METRICS:
+            variables[metric] = (("group",), [PERFECT.get(metric, 0.0)] * 3)
+            variables[f"{metric}_error"] = (("group",), [0.0] * 3)
     return variables
 
 
-def _without_truth(log_bf: ByModel, prior: NDArray[np.float64], num_replicates: int, seed: int) -> Variables:
-    """Return the checks that need no exact Bayes factor."""
+def _without_bootstrap(
+    log_bf: ByModel, exact: ByModel | None, prior: NDArray[np.float64], num_replicates: int, seed: int
+) -> Variables:
+    """Return what has intervals of its own, or none: self-consistency, ROC curve, decisions, Jeffreys' categories."""
     recovered = estimated_prior(posterior_log_odds(log_bf, prior), prior)
-    # At data of the first model the Bayes factor over it is the inverse.
-    identities = (mean_bf_identity(-log_bf[0], -log_bf[1]), mean_bf_identity(log_bf[1], log_bf[0]))
     curve = reliability_curve(log_bf, prior)
     error = calibration_error(log_bf, prior, num_replicates=max(num_replicates, FEWEST_REDRAWN), seed=seed)
-    line = recalibration(log_bf)
     variables: Variables = {
         "estimated_prior": ((), recovered.prob),
         "estimated_prior_error": ((), recovered.error),
@@ -239,26 +230,23 @@ def _without_truth(log_bf: ByModel, prior: NDArray[np.float64], num_replicates: 
         "calibration_error_high": ((), error.high),
         "calibration_p_value": ((), error.p_value),
     }
+    # At data of the first model the Bayes factor over it is the inverse.
+    identities = (mean_bf_identity(-log_bf[0], -log_bf[1]), mean_bf_identity(log_bf[1], log_bf[0]))
     for field in identities[0]._fields:
         variables[f"identity_{field}"] = (("model",), [getattr(identity, field) for identity in identities])
-    return variables | {name: ((), value) for name, value in line._asdict().items()}
-
-
-def _decided(log_bf: ByModel, exact: ByModel | None) -> Variables:
-    """Return ROC curve, rates at conventional thresholds and Jeffreys' categories."""
-    curve = roc_curve(merge_rounding(log_bf))
-    rates = decision_rates(log_bf)
-    dims = ("model", "threshold", "decision")
-    variables: Variables = {
-        "false_positive_rate": (("roc_point",), curve.false_positive_rate),
-        "true_positive_rate": (("roc_point",), curve.true_positive_rate),
-        "decision_rate": (dims, rates.rate),
-        "decision_rate_low": (dims, rates.low),
-        "decision_rate_high": (dims, rates.high),
-        "category_count": (("model", "category"), category_counts(log_bf)),
-    }
+    variables |= {name: ((), value) for name, value in recalibration(log_bf)._asdict().items()}
+    rates = roc_curve(merge_rounding(log_bf))._asdict()
+    variables |= {name: (("roc_point",), values) for name, values in rates.items()}
+    for suffix, values in zip(("", "_low", "_high"), decision_rates(log_bf), strict=True):
+        variables[f"decision_rate{suffix}"] = (("model", "threshold", "decision"), values)
+    categories = [jeffreys_category(part) for part in log_bf]
+    counts = np.stack([np.bincount(part, minlength=NUM_CATEGORIES) for part in categories])
+    variables["category_count"] = (("model", "category"), counts)
     if exact is not None:
-        variables["category_confusion"] = (("model", "exact_category", "category"), category_confusion(log_bf, exact))
+        confusion = np.zeros((2, NUM_CATEGORIES, NUM_CATEGORIES), dtype=np.int64)
+        for model in range(2):
+            np.add.at(confusion[model], (jeffreys_category(exact[model]), categories[model]), 1)
+        variables["category_confusion"] = (("model", "exact_category", "category"), confusion)
     return variables
 
 

@@ -118,7 +118,12 @@ def mean_bf_identity(log_bf: NDArray[np.float64], elsewhere: NDArray[np.float64]
     largest = log_bf.max()
     # Beyond the largest value the mean still gains what the other model has there.
     missing = float(np.mean(elsewhere > largest))
-    bounded_gap, bounded_z = bounded_identity(log_bf, elsewhere)
+    # The identity cut off at c = 10: mean(BF; BF <= c) over data of the denominator, P(BF <= c) under the numerator.
+    left = np.where(log_bf <= LOG_BOUND, np.exp(np.minimum(log_bf, LOG_BOUND)), 0.0)
+    right = (elsewhere <= LOG_BOUND).astype(np.float64)
+    bounded_gap = float(left.mean() - right.mean())
+    bounded_error = float(np.sqrt(left.var(ddof=1) / len(left) + right.var(ddof=1) / len(right)))
+    bounded_z = z_score(bounded_gap, bounded_error)
     if np.isinf(largest):
         # An infinite Bayes factor against the model that made the data is wrong. Zeros alone say nothing.
         return Identity(
@@ -132,17 +137,6 @@ def mean_bf_identity(log_bf: NDArray[np.float64], elsewhere: NDArray[np.float64]
     z = z_score(-np.expm1(np.clip(-log_mean, -700, 700)), relative_error)
     usable = index < MOST_TAIL_INDEX and num_datasets >= FEWEST_FOR_A_MEAN_BF and missing <= 0.5 * relative_error
     return Identity(log_mean, relative_error, z, index, effective_size, missing, bool(usable), bounded_gap, bounded_z)
-
-
-def bounded_identity(log_bf: NDArray[np.float64], elsewhere: NDArray[np.float64]) -> tuple[float, float]:
-    """Return mean(BF; BF <= c) over data of the denominator minus P(BF <= c) under the numerator, and its z.
-
-    c is 10. A right Bayes factor gives 0 up to noise, of which the second number returned is the size in errors.
-    """
-    left = np.where(log_bf <= LOG_BOUND, np.exp(np.minimum(log_bf, LOG_BOUND)), 0.0)
-    right = (elsewhere <= LOG_BOUND).astype(np.float64)
-    gap = float(left.mean() - right.mean())
-    return gap, z_score(gap, float(np.sqrt(left.var(ddof=1) / len(left) + right.var(ddof=1) / len(right))))
 
 
 def tail_index(log_values: NDArray[np.float64]) -> float:
@@ -219,9 +213,14 @@ def reliability_curve(log_bf: ByModel, prior_probs: NDArray[np.float64], num_bin
     with np.errstate(invalid="ignore", divide="ignore"):
         predicted = in_bins(weights * probs) / total
         share = in_bins(of_first) / num_datasets
+        # Wilson's interval covers 95% on average only: good enough for the bars of a curve, and narrower than that of
+        # Clopper and Pearson (`tail_areas.binomial_interval`), which a bound that must hold would need.
+        shrinkage = 1 + Z_95**2 / num_datasets
+        centre = (share + Z_95**2 / (2 * num_datasets)) / shrinkage
+        half = Z_95 / shrinkage * np.sqrt(share * (1 - share) / num_datasets + Z_95**2 / (4 * num_datasets**2))
         frequency, low, high = (
             weight_ratio * value / (weight_ratio * value + 1 - value)
-            for value in (share, *wilson_interval(share, num_datasets))
+            for value in (share, np.clip(centre - half, 0.0, 1.0), np.clip(centre + half, 0.0, 1.0))
         )
     return Reliability(predicted, frequency, low, high, num_datasets)
 
@@ -296,19 +295,6 @@ def recalibration(log_bf: ByModel) -> Recalibration:
     return Recalibration(float(slope), float(slope_error), float(intercept), float(intercept_error))
 
 
-def wilson_interval(
-    frequency: NDArray[np.float64], count: NDArray[np.integer]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return Wilson's 95% interval of a probability from a frequency among `count` trials.
-
-    It is narrower than that of Clopper and Pearson (`tail_areas.binomial_interval`), and covers 95% on average only:
-    good enough for the bars of a reliability curve, not for a bound that must hold.
-    """
-    centre = (frequency + Z_95**2 / (2 * count)) / (1 + Z_95**2 / count)
-    half = Z_95 / (1 + Z_95**2 / count) * np.sqrt(frequency * (1 - frequency) / count + Z_95**2 / (4 * count**2))
-    return np.clip(centre - half, 0.0, 1.0), np.clip(centre + half, 0.0, 1.0)
-
-
 def _binned(
     log_bf: ByModel, prior_probs: NDArray[np.float64], num_bins: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.intp]]:
@@ -354,18 +340,21 @@ def run_checks(results: xr.Dataset) -> list[Check]:
         few = f"{fewest} data sets of a model; {FEWEST_FOR_CHECKS} or more would do"
         found: list[Found] = [("all that need more data sets", Verdict.UNUSABLE, few)]
     else:
+        prob, error, z = (float(results[f"estimated_prior{suffix}"]) for suffix in ("", "_error", "_z"))
+        prior = float(results["prior_prob"][0])
+        recovery = f"{prob:.4f} +- {error:.4f} for a prior of {prior:.3g}, z = {z:.1f}"
+        value, low, high = (float(results[f"calibration_error{suffix}"]) for suffix in ("", "_low", "_high"))
+        calibrated = Verdict.HOLDS if float(results["calibration_p_value"]) > LEAST_P_VALUE else Verdict.FAILS
+        distance = f"error {value:.4f}, perfect calibration gives {low:.4f} to {high:.4f}"
         found = [
-            _prior_check(results), *_identity_checks(results), _calibration_check(results), *_line_checks(results)
-        ]  # fmt: skip
+            ("prior recovery", _within(z), recovery),
+            *_identity_checks(results),
+            ("calibration", calibrated, distance),
+            *_line_checks(results),
+        ]
     if infinite or missing:
         found.append(("finite log Bayes factors", Verdict.FAILS, f"{infinite} infinite and {missing} nan of {total}"))
     return [Check(estimator, *check) for check in found]
-
-
-def _prior_check(results: xr.Dataset) -> Found:
-    prob, error, z = (float(results[f"estimated_prior{suffix}"]) for suffix in ("", "_error", "_z"))
-    prior = float(results["prior_prob"][0])
-    return "prior recovery", _within(z), f"{prob:.4f} +- {error:.4f} for a prior of {prior:.3g}, z = {z:.1f}"
 
 
 def _identity_checks(results: xr.Dataset) -> list[Found]:
@@ -374,32 +363,22 @@ def _identity_checks(results: xr.Dataset) -> list[Found]:
     checks: list[Found] = []
     for source, over in zip(names, reversed(names), strict=True):
         found = results.sel(model=source)
-        checks.append(_whole_identity(found, f"mean BF of {over} is 1 under {source}"))
-        gap, z = float(found["identity_bounded_gap"]), float(found["identity_bounded_z"])
-        checks.append((f"the same up to BF 10, under {source}", _within(z), f"off by {gap:.4f}, z = {z:.1f}"))
+        index, z, log_mean, error, missing = (
+            float(found[f"identity_{key}"]) for key in ("tail_index", "z", "log_mean", "error", "missing")
+        )
+        if log_mean > -np.log(LEAST_P_VALUE):
+            # Markov: positive numbers of mean 1 average to c or more with probability 1 / c at most, whatever the tail.
+            verdict, detail = Verdict.FAILS, f"log mean {log_mean:.1f}, for 0"
+        elif not bool(found["identity_usable"]):
+            unseen = "" if missing == 0 else f", {missing:.1%} never simulated"
+            verdict, detail = Verdict.UNUSABLE, f"carried by too few data sets, tail index {index:.1f}{unseen}"
+        else:
+            verdict, detail = _within(z), f"log mean {log_mean:.3f} +- {error:.3f}, z = {z:.1f}"
+        checks.append((f"mean BF of {over} is 1 under {source}", verdict, detail))
+        gap, bounded_z = float(found["identity_bounded_gap"]), float(found["identity_bounded_z"])
+        bounded_detail = f"off by {gap:.4f}, z = {bounded_z:.1f}"
+        checks.append((f"the same up to BF 10, under {source}", _within(bounded_z), bounded_detail))
     return checks
-
-
-def _whole_identity(found: xr.Dataset, name: str) -> Found:
-    index, z, log_mean, error, missing = (
-        float(found[f"identity_{key}"]) for key in ("tail_index", "z", "log_mean", "error", "missing")
-    )
-    if log_mean > -np.log(LEAST_P_VALUE):
-        # Markov: positive numbers of mean 1 average to c or more with probability 1 / c at most, whatever the tail.
-        return name, Verdict.FAILS, f"log mean {log_mean:.1f}, for 0"
-    if not bool(found["identity_usable"]):
-        reason = f"tail index {index:.1f}" if missing == 0 else f"tail index {index:.1f}, {missing:.1%} never simulated"
-        return name, Verdict.UNUSABLE, f"carried by too few data sets, {reason}"
-    return name, _within(z), f"log mean {log_mean:.3f} +- {error:.3f}, z = {z:.1f}"
-
-
-def _calibration_check(results: xr.Dataset) -> Found:
-    value, low, high, p_value = (
-        float(results[name])
-        for name in ("calibration_error", "calibration_error_low", "calibration_error_high", "calibration_p_value")
-    )
-    verdict = Verdict.HOLDS if p_value > LEAST_P_VALUE else Verdict.FAILS
-    return "calibration", verdict, f"error {value:.4f}, perfect calibration gives {low:.4f} to {high:.4f}"
 
 
 def _line_checks(results: xr.Dataset) -> list[Found]:

@@ -30,14 +30,28 @@ def written_evaluation(results: xr.Dataset, checks: Sequence[Check]) -> str:
         f"Log Bayes factor (natural log) of {first} over {second}, "
         f"at {sizes[0]:,} data sets of {first} and {sizes[1]:,} of {second}"
     ]
-    if EXACT in estimators:
-        lines += ["", *_accuracy_table(results, shown)]
+    if EXACT in estimators and len(shown) == 1:
+        groups = [first, second, WEIGHTED]
+        rows = _accuracy_rows(results, [(shown[0], group) for group in groups])
+        lines += ["", *aligned_table("Against the exact log BF", groups, rows)]
+    elif EXACT in estimators:
+        # Several estimators have a column each, in one table over both models and in one under each.
+        for group in (WEIGHTED, first, second):
+            title = "Against the exact log BF" if group == WEIGHTED else f"Under {group}"
+            rows = _accuracy_rows(results, [(name, group) for name in shown])
+            lines += ["", *aligned_table(title, shown, rows)]
     lines += ["", *_plain_table(results, estimators)]
-    lines += ["", *_decision_table(results, estimators, (first, second))]
-    for estimator in shown:
-        lines += ["", *_category_table(results, estimator)]
+    lines += ["", *_decision_tables(results, estimators)]
     if "surprise" in results:
-        lines += ["", *_surprise_table(results, shown)]
+        rows = [("observed log BF", [write_number(float(results["observed_log_bf"].sel(estimator=e))) for e in shown])]
+        for model, tail in zip((first, second), ("P(BF <= observed)", "P(BF >= observed)"), strict=True):
+            cells = []
+            for estimator in shown:
+                found = results.sel(estimator=estimator, model=model)
+                value, low, high = (float(found[key]) for key in ("surprise", "surprise_low", "surprise_high"))
+                cells.append(f"{value:.4f} ({low:.4f} to {high:.4f})")
+            rows.append((f"{tail} under {model}", cells))
+        lines += ["", *aligned_table("Surprise, 95% intervals", shown, rows)]
     name_width = max(len(check.name) for check in checks)
     estimator_width = max(len(check.estimator) for check in checks) + 2
     lines += ["", "Checks"]
@@ -97,23 +111,6 @@ def aligned_table(
     return [line.rstrip() for line in lines]
 
 
-def _accuracy_table(results: xr.Dataset, shown: Sequence[str]) -> list[str]:
-    """Return the metrics against the truth.
-
-    Of one estimator there is a column for each model and one for both; of several, each has its column, in one table
-    over both models and in one under each.
-    """
-    groups = [str(name) for name in results["group"].values]
-    if len(shown) == 1:
-        cells_of = [(shown[0], group) for group in groups]
-        return aligned_table("Against the exact log BF", groups, _accuracy_rows(results, cells_of))
-    lines = []
-    for group in (WEIGHTED, *groups[:-1]):
-        title = "Against the exact log BF" if group == WEIGHTED else f"Under {group}"
-        lines += [*aligned_table(title, shown, _accuracy_rows(results, [(name, group) for name in shown])), ""]
-    return lines[:-1]
-
-
 def _accuracy_rows(results: xr.Dataset, cells_of: Sequence[tuple[str, str]]) -> list[tuple[str, list[str]]]:
     rows = []
     for metric, words in METRICS.items():
@@ -150,49 +147,39 @@ def _plain_table(results: xr.Dataset, estimators: Sequence[str]) -> list[str]:
     return aligned_table("Without the exact log BF", estimators, rows)
 
 
-def _decision_table(results: xr.Dataset, estimators: Sequence[str], names: tuple[str, str]) -> list[str]:
+def _decision_tables(results: xr.Dataset, estimators: Sequence[str]) -> list[str]:
+    """Return how often each threshold is passed, then how the data sets fall into Jeffreys' ten categories.
+
+    Of categories there is a table per estimator but the exact one: by model, and by exact category where it is known.
+    """
     rows = []
     for threshold in results["threshold"].values:
-        for name in names:
+        for name in results["model"].values:
             cells = []
             for estimator in estimators:
                 rate = results["decision_rate"].sel(estimator=estimator, model=name, threshold=threshold)
                 right, misleading, undecided = (float(value) for value in rate)
                 cells.append(f"{right:.3f}  {misleading:.3f}  {undecided:.3f}")
             rows.append((f"BF {threshold:g}, under {name}", cells))
-    return aligned_table("Right, misleading, undecided", estimators, rows)
-
-
-def _category_table(results: xr.Dataset, estimator: str) -> list[str]:
-    """Return how the data sets of each model, and of each exact category, fall into Jeffreys' ten categories."""
-    one = results.sel(estimator=estimator)
+    lines = aligned_table("Right, misleading, undecided", estimators, rows)
     categories = [str(name) for name in results["category"].values]
     columns = [str(number) for number in range(1, len(categories) + 1)]
     width = max(len(name) for name in categories) + 6
-    lines = [f"Jeffreys' categories, {estimator}, data sets"[: width + 2].ljust(width) + _counts(columns)]
-    for name in results["model"].values:
-        lines.append(f"{'  under ' + str(name):<{width}}" + _counts(one["category_count"].sel(model=name).values))
-    if "category_confusion" in results:
-        lines.append("  by the exact one")
-    for number, name in enumerate(categories):
-        label = f"  {number + 1:>2} {name}"
-        counts = one["category_confusion"].sum("model").values[number] if "category_confusion" in results else []
-        lines.append(f"{label:<{width}}" + _counts(counts))
+    for estimator in estimators:
+        if estimator == EXACT:
+            continue
+        one = results.sel(estimator=estimator)
+        lines += ["", f"Jeffreys' categories, {estimator}, data sets"[: width + 2].ljust(width) + _counts(columns)]
+        for name in results["model"].values:
+            lines.append(f"{'  under ' + str(name):<{width}}" + _counts(one["category_count"].sel(model=name).values))
+        if "category_confusion" in results:
+            lines.append("  by the exact one")
+        for number, name in enumerate(categories):
+            label = f"  {number + 1:>2} {name}"
+            counts = one["category_confusion"].sum("model").values[number] if "category_confusion" in results else []
+            lines.append(f"{label:<{width}}" + _counts(counts))
     return [line.rstrip() for line in lines]
 
 
 def _counts(values: Iterable[object]) -> str:
     return "".join(f"{value!s:>7}" for value in values)
-
-
-def _surprise_table(results: xr.Dataset, shown: Sequence[str]) -> list[str]:
-    rows = [("observed log BF", [write_number(float(results["observed_log_bf"].sel(estimator=e))) for e in shown])]
-    tails = zip(results["model"].values, ("P(BF <= observed)", "P(BF >= observed)"), strict=True)
-    for name, tail in tails:
-        cells = []
-        for estimator in shown:
-            found = results.sel(estimator=estimator, model=name)
-            value, low, high = (float(found[key]) for key in ("surprise", "surprise_low", "surprise_high"))
-            cells.append(f"{value:.4f} ({low:.4f} to {high:.4f})")
-        rows.append((f"{tail} under {name}", cells))
-    return aligned_table("Surprise, 95% intervals", shown, rows)

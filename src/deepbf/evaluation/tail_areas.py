@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import beta
 
 from deepbf import _checks
-from deepbf.evaluation.bootstrap import FLOAT32_ROUNDING, FLOAT64_ROUNDING, rounding_of
-from deepbf.evaluation.log_bf_arrays import check_log_bfs
+from deepbf._numerics import FLOAT32_ROUNDING, FLOAT64_ROUNDING, rounding_of
 
 LEVEL = 0.95
 
@@ -49,7 +48,7 @@ def surprise(log_bf: ArrayLike, reference: Sequence[ArrayLike], *, rounding: boo
     [[0.5, 0.25]]
     """
     observed = np.atleast_1d(_checks.check_numeric_array("log_bf", log_bf).astype(np.float64))
-    references = check_log_bfs("reference", reference, ("the first model", "the second model"))
+    references = _checks.check_log_bfs("reference", reference, ("the first model", "the second model"))
     for name, values in zip(("first", "second"), references, strict=True):
         if np.isnan(values).any():
             raise ValueError(

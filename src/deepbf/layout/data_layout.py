@@ -159,7 +159,14 @@ class DataLayout:
             ArrayLayout(name, named[name], most[name], grows=most[name] != fewest[name]) for name in sorted(named)
         )
         for array in arrays:
-            _check_growth(array, num_obs)
+            if not array.grows:
+                continue
+            if num_obs is None or array.structure.num_axes != 1 or array.shape[:1] != (num_obs.high,):
+                raise ValueError(
+                    f"{array.name!r}, of {array.called}, changes its shape with num_obs, and is {array.shape} at its "
+                    "largest. Arrays that grow are 'exchangeable' or 'series', with num_obs observations along axis 1; "
+                    "pad or mask others to one shape."
+                )
         return cls(arrays, num_obs, ranges)
 
     @classmethod
@@ -430,18 +437,6 @@ def _shapes_by_model(
             )
         found.append(shapes_of(data))
     return found[-1], found[0]
-
-
-def _check_growth(array: ArrayLayout, num_obs: NumObsRange | None) -> None:
-    """Raise if an array grows in another way than by observations along its first axis."""
-    if not array.grows:
-        return
-    if num_obs is None or array.structure.num_axes != 1 or array.shape[:1] != (num_obs.high,):
-        raise ValueError(
-            f"{array.name!r}, of {array.called}, changes its shape with num_obs, and is {array.shape} at its largest. "
-            "Arrays that grow are 'exchangeable' or 'series', with num_obs observations along axis 1; pad or mask "
-            "others to one shape."
-        )
 
 
 def _check_matched(argument: str, arrays: Mapping[str, NDArray[np.generic]], growing: Sequence[str]) -> None:

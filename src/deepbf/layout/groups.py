@@ -46,27 +46,24 @@ class Nested(Structure):
     ) -> NDArray[np.generic]:
         del varies
         padded = pad_groups(argument, data, shape)
-        if sizes and len(padded):
-            _check_fewest(argument, padded, sizes, extrapolate=extrapolate)
+        if not sizes or len(padded) == 0:
+            return padded
+        # More groups or observations than in training were refused above; fewer may be extrapolated to.
+        per_group = count_present(padded.reshape(-1, *padded.shape[2:])).reshape(padded.shape[:2])
+        num_groups = (per_group > 0).sum(axis=1)
+        smallest = np.where(per_group > 0, per_group, padded.shape[2]).min(axis=1)
+        for found, (fewest, most), what in (
+            (num_groups, sizes[0], "groups"),
+            (smallest, sizes[1], "observations in a group"),
+        ):
+            outside = np.flatnonzero(found < fewest)
+            if len(outside):
+                said = (
+                    f"{argument} has {len(outside)} of {len(padded)} data sets with fewer {what} than in training, "
+                    f"{fewest} to {most}: the first has {found[outside[0]]}"
+                )
+                warn_or_raise(said, "simulators that draw as few", extrapolate=extrapolate)
         return padded
-
-
-def _check_fewest(argument: str, padded: NDArray[np.float64], sizes: Sizes, *, extrapolate: bool) -> None:
-    """Raise, or warn if wanted, where a data set has fewer groups, or a smaller group, than any in training."""
-    per_group = count_present(padded.reshape(-1, *padded.shape[2:])).reshape(padded.shape[:2])
-    num_groups = (per_group > 0).sum(axis=1)
-    smallest = np.where(per_group > 0, per_group, padded.shape[2]).min(axis=1)
-    for found, (fewest, most), what in (
-        (num_groups, sizes[0], "groups"),
-        (smallest, sizes[1], "observations in a group"),
-    ):
-        outside = np.flatnonzero(found < fewest)
-        if len(outside):
-            said = (
-                f"{argument} has {len(outside)} of {len(padded)} data sets with fewer {what} than in training, "
-                f"{fewest} to {most}: the first has {found[outside[0]]}"
-            )
-            warn_or_raise(said, "simulators that draw as few", extrapolate=extrapolate)
 
 
 def pad_groups(argument: str, data: Any, data_shape: Shape) -> NDArray[np.float64]:
@@ -85,7 +82,17 @@ def pad_groups(argument: str, data: Any, data_shape: Shape) -> NDArray[np.float6
             f"{argument} must be groups of observations; received {type(data).__name__}. "
             "Pass an array, a masked array, or a list of groups, each a list of observations."
         )
-    return _pad_lists(argument, data, data_shape)
+    if len(data) == 0:
+        return np.full((0, *data_shape), np.nan)
+    num_axes = _depth(data)
+    if num_axes == len(data_shape):
+        return _pad_one(argument, data, data_shape)[None]
+    if num_axes != len(data_shape) + 1:
+        raise ValueError(
+            f"{argument} is a list nested {num_axes} deep; a data set of this estimator, {_written(data_shape)}, is "
+            f"{len(data_shape)} deep, and many are {len(data_shape) + 1}. Pass a list of groups, or a list of those."
+        )
+    return np.stack([_pad_one(f"{argument}[{index}]", one, data_shape) for index, one in enumerate(data)])
 
 
 def _pad_array(argument: str, array: NDArray[np.generic], data_shape: Shape) -> NDArray[np.float64]:
@@ -124,21 +131,6 @@ def _pad_array(argument: str, array: NDArray[np.generic], data_shape: Shape) -> 
     padded = np.full((len(values), *data_shape), np.nan)
     padded[:, : values.shape[1], : values.shape[2]] = values
     return padded
-
-
-def _pad_lists(argument: str, data: Sequence[Any], data_shape: Shape) -> NDArray[np.float64]:
-    """Return data sets given as lists of groups, of equal lengths or not, filled up with nan."""
-    if len(data) == 0:
-        return np.full((0, *data_shape), np.nan)
-    num_axes = _depth(data)
-    if num_axes == len(data_shape):
-        return _pad_one(argument, data, data_shape)[None]
-    if num_axes != len(data_shape) + 1:
-        raise ValueError(
-            f"{argument} is a list nested {num_axes} deep; a data set of this estimator, {_written(data_shape)}, is "
-            f"{len(data_shape)} deep, and many are {len(data_shape) + 1}. Pass a list of groups, or a list of those."
-        )
-    return np.stack([_pad_one(f"{argument}[{index}]", one, data_shape) for index, one in enumerate(data)])
 
 
 def _pad_one(name: str, groups: Any, data_shape: Shape) -> NDArray[np.float64]:

@@ -29,9 +29,26 @@ class _OneAxis(Structure):
     def check_observed(
         self, argument: str, data: Any, shape: Shape, sizes: Sizes, *, varies: bool, extrapolate: bool
     ) -> NDArray[np.generic]:
-        if varies:
-            return padded_sets(argument, data, shape, sizes[0], extrapolate=extrapolate)
-        return check_fixed(argument, data, self.name, shape)
+        if not varies:
+            return check_fixed(argument, data, self.name, shape)
+        sets = _as_sets(argument, data, shape)
+        low, high = sizes[0]
+        numbers = [len(one) for one in sets]
+        outside = [number for number in numbers if not low <= number <= high]
+        if outside:
+            found = (
+                f"{argument} has {len(outside)} of {len(numbers)} data sets with a number of observations outside the "
+                f"trained range, {low} to {high}: the first has {outside[0]}"
+            )
+            warn_or_raise(found, "a range that includes it", extrapolate=extrapolate and min(outside) > 0)
+        # Shorter data sets end in nan.
+        padded = np.full((len(sets), max([shape[0], *numbers]), *shape[1:]), np.nan)
+        if isinstance(sets, np.ndarray):
+            padded[:, : sets.shape[1]] = sets
+        else:
+            for row, one in zip(padded, sets, strict=True):
+                row[: len(one)] = one
+        return padded
 
 
 class Exchangeable(_OneAxis):
@@ -41,8 +58,8 @@ class Exchangeable(_OneAxis):
     any_order = True
 
     def default_network(self, shape: Shape) -> str:
-        """Return "sorted" for up to eight scalars, which are taken in increasing order, and "deepset" otherwise."""
-        return "sorted" if len(shape) == 1 and shape[0] <= MOST_SORTED else "deepset"
+        """Return "sorted-head" for up to eight scalars, taken in increasing order, and "deepset" otherwise."""
+        return "sorted-head" if len(shape) == 1 and shape[0] <= MOST_SORTED else "deepset"
 
 
 class Series(_OneAxis):
@@ -54,33 +71,6 @@ class Series(_OneAxis):
         """Return "summary", which reads fixed features of the series, for every shape."""
         del shape
         return "summary"
-
-
-def padded_sets(
-    argument: str, data: Any, shape: Shape, num_obs: tuple[int, int], *, extrapolate: bool
-) -> NDArray[np.float64]:
-    """Return data sets along a leading axis, each filled up with nan to the most observations of the fit.
-
-    `data` is one data set, or many as an array, a masked array, or a list of data sets of different lengths. `shape` is
-    that of the largest simulated data set, and `num_obs` the fewest and the most observations in training.
-    """
-    sets = _as_sets(argument, data, shape)
-    low, high = num_obs
-    numbers = [len(one) for one in sets]
-    outside = [number for number in numbers if not low <= number <= high]
-    if outside:
-        found = (
-            f"{argument} has {len(outside)} of {len(numbers)} data sets with a number of observations outside the "
-            f"trained range, {low} to {high}: the first has {outside[0]}"
-        )
-        warn_or_raise(found, "a range that includes it", extrapolate=extrapolate and min(outside) > 0)
-    padded = np.full((len(sets), max([shape[0], *numbers]), *shape[1:]), np.nan)
-    if isinstance(sets, np.ndarray):
-        padded[:, : sets.shape[1]] = sets
-    else:
-        for row, one in zip(padded, sets, strict=True):
-            row[: len(one)] = one
-    return padded
 
 
 def warn_or_raise(found: str, cure: str, *, extrapolate: bool) -> None:
@@ -104,21 +94,22 @@ def check_observations(name: str, one: NDArray[np.generic], shape: Shape) -> Non
 
 
 def _as_sets(argument: str, data: Any, shape: Shape) -> list[NDArray[np.generic]] | NDArray[np.generic]:
-    """Return the checked data sets, each an array of its own observations."""
-    if np.ma.isMaskedArray(data):
-        sets = _split_masked(argument, data, shape)
-    elif isinstance(data, list | tuple) and len({len(one) if hasattr(one, "__len__") else None for one in data}) > 1:
-        # No array can hold data sets of different lengths.
-        sets = [_checks.check_numeric_array(f"{argument}[{index}]", one) for index, one in enumerate(data)]
-    else:
-        return _split_array(argument, data, shape)
-    for index, one in enumerate(sets):
-        check_observations(f"{argument}[{index}]", one, shape)
-    return sets
+    """Return the checked data sets, each an array of its own observations; those of one length as one array.
 
-
-def _split_array(argument: str, data: Any, shape: Shape) -> NDArray[np.generic]:
-    """Return data sets of one length as one array, whose leading axis runs over them."""
+    `data` is one data set, or many as an array, a masked array, or a list of data sets of different lengths. `shape` is
+    that of the largest simulated data set.
+    """
+    # No array can hold data sets of different lengths.
+    ragged = isinstance(data, list | tuple) and len({len(one) if hasattr(one, "__len__") else None for one in data}) > 1
+    if np.ma.isMaskedArray(data) or ragged:
+        sets = (
+            [_checks.check_numeric_array(f"{argument}[{index}]", one) for index, one in enumerate(data)]
+            if ragged
+            else _split_masked(argument, data, shape)
+        )
+        for index, one in enumerate(sets):
+            check_observations(f"{argument}[{index}]", one, shape)
+        return sets
     array = _checks.check_numeric_array(argument, data)
     if array.ndim == len(shape):
         array = array[None]

@@ -18,13 +18,6 @@ from deepbf.models.transform import check_transform
 Data = Any
 
 
-def _as_checked(drawn: object) -> Data:
-    """Return arrays of plain numbers, nan where they were masked, by name if they came by name."""
-    if isinstance(drawn, Mapping):
-        return {str(name): _as_array(array) for name, array in drawn.items()}
-    return _as_array(drawn)
-
-
 def with_nan_for_absent(masked: Any) -> NDArray[np.float64]:
     """Return a masked array as floats, nan where it is masked: the one mark of absence behind the public edge."""
     return np.ma.filled(np.ma.asarray(masked).astype(np.float64), np.nan)
@@ -39,18 +32,14 @@ def masked_where_absent(data: Data) -> Data:
 
 def _problem_with_data(drawn: object, size: int, num_obs: int | None) -> str | None:
     """Return what is wrong with a simulator's output as the end of a sentence, or None."""
-    if isinstance(drawn, Mapping):
-        return _problem_with_dict(drawn, size, num_obs)
-    problem = _problem_with_array(drawn, size)
-    if problem is not None or num_obs is None:
-        return problem
-    shape = np.asarray(drawn).shape
-    if len(shape) < 2 or shape[1] != num_obs:
-        return f"returned an array of shape {shape} for num_obs={num_obs}; axis 1 must be {num_obs} long"
-    return None
-
-
-def _problem_with_dict(drawn: Mapping[Any, Any], size: int, num_obs: int | None) -> str | None:
+    if not isinstance(drawn, Mapping):
+        problem = _problem_with_array(drawn, size)
+        if problem is not None or num_obs is None:
+            return problem
+        shape = np.asarray(drawn).shape
+        if len(shape) < 2 or shape[1] != num_obs:
+            return f"returned an array of shape {shape} for num_obs={num_obs}; axis 1 must be {num_obs} long"
+        return None
     if not drawn:
         return "returned an empty dict; return arrays by name, each with one data set per leading index"
     for name, array in drawn.items():
@@ -88,6 +77,7 @@ def _problem_with_array(drawn: object, size: int) -> str | None:
 
 
 def _as_array(drawn: object) -> NDArray[np.generic]:
+    """Return what a simulator drew as an array of plain numbers, nan where it was masked."""
     return with_nan_for_absent(drawn) if np.ma.isMaskedArray(drawn) else np.asarray(drawn)
 
 
@@ -265,11 +255,19 @@ class Model:
         problem = _problem_with_data(drawn, call.size, call.num_obs)
         if problem is not None:
             raise self.failure(f"its simulator {problem}", call)
-        return _as_checked(drawn)
+        if isinstance(drawn, Mapping):
+            return {str(name): _as_array(array) for name, array in drawn.items()}
+        return _as_array(drawn)
 
     def failure(self, what: str, call: Call) -> SimulationError:
         """Return the error that says what went wrong in a call, and how to see it again."""
-        written_seed = _write_seed(call.seed)
+        # As Python that a person can paste to draw the same data again.
+        written_seed = str(call.seed)
+        if isinstance(call.seed, np.random.SeedSequence):
+            entropy = np.asarray(call.seed.entropy).tolist()
+            spawn_key = tuple(int(k) for k in call.seed.spawn_key)
+            pool_size = "" if call.seed.pool_size == DEFAULT_POOL_SIZE else f", pool_size={call.seed.pool_size}"
+            written_seed = f"np.random.SeedSequence({entropy}, spawn_key={spawn_key}{pool_size})"
         num_obs = "" if call.num_obs is None else f", num_obs={call.num_obs}"
         command = "simulate_given(params" if call.given else f"simulate({call.size}"
         return SimulationError(
@@ -283,15 +281,6 @@ def fresh_seed(seed: Seed) -> np.random.SeedSequence:
     if isinstance(seed, np.random.SeedSequence):
         return np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key, pool_size=seed.pool_size)
     return np.random.SeedSequence(_checks.check_seed("seed", seed))
-
-
-def _write_seed(seed: Seed) -> str:
-    """Return the seed as Python that a person can paste to draw the same data again."""
-    if not isinstance(seed, np.random.SeedSequence):
-        return str(seed)
-    entropy = np.asarray(seed.entropy).tolist()
-    pool_size = "" if seed.pool_size == DEFAULT_POOL_SIZE else f", pool_size={seed.pool_size}"
-    return f"np.random.SeedSequence({entropy}, spawn_key={tuple(int(k) for k in seed.spawn_key)}{pool_size})"
 
 
 def _describe(error: Exception) -> str:

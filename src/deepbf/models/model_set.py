@@ -49,7 +49,15 @@ class ModelSet:
                 f"models need distinct names, or answers could not tell them apart; {repeated[0]!r} appears "
                 f"{names.count(repeated[0])} times. Rename one of them."
             )
-        _check_shared_ranges(members)
+        first: dict[str, tuple[Model, tuple[float, float]]] = {}
+        for model in members:
+            for name, ends in (model.hyperparameters or {}).items():
+                other, before = first.setdefault(name, (model, ends))
+                if ends != before:
+                    raise ValueError(
+                        f"models share the hyperparameter {name!r} by name, so its range must be the same; "
+                        f"{other.name!r} has {before}, {model.name!r} has {ends}. Make them equal, or rename one."
+                    )
         return cls(members, _checks.check_probs("prior_probs", prior_probs, names))
 
     @property
@@ -67,16 +75,3 @@ class ModelSet:
 
     def __len__(self) -> int:
         return len(self.models)
-
-
-def _check_shared_ranges(models: Sequence[Model]) -> None:
-    """Raise if a hyperparameter that models share by name has different ranges."""
-    first: dict[str, tuple[Model, tuple[float, float]]] = {}
-    for model in models:
-        for name, ends in (model.hyperparameters or {}).items():
-            other, before = first.setdefault(name, (model, ends))
-            if ends != before:
-                raise ValueError(
-                    f"models share the hyperparameter {name!r} by name, so its range must be the same; {other.name!r} "
-                    f"has {before}, {model.name!r} has {ends}. Make them equal, or rename one."
-                )

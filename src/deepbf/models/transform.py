@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,11 +84,18 @@ class Unconstrained:
                 raise ValueError(f"transform is a dict, but the parameters are one array; received {transform!r}.")
             entries = [transform]
         shapes = tuple(array.shape[1:] for array in arrays)
-        intervals = [
-            interval
-            for entry, shape in zip(entries, shapes, strict=True)
-            for interval in _intervals_of(entry, math.prod(shape))
-        ]
+        intervals: list[tuple[float, float]] = []
+        for entry, shape in zip(entries, shapes, strict=True):
+            num_coordinates = math.prod(shape)
+            if not isinstance(entry, list):
+                intervals += [_interval_of("transform", "real" if entry is None else entry)] * num_coordinates
+                continue
+            if len(entry) != num_coordinates:
+                raise ValueError(
+                    f"transform lists {len(entry)} entries for {num_coordinates} parameters; pass one per parameter, "
+                    "or a single name for all."
+                )
+            intervals += [_interval_of(f"transform[{position}]", one) for position, one in enumerate(entry)]
         bounds = np.array(intervals, dtype=np.float64).reshape(-1, 2)
         return cls(names, shapes, bounds[:, 0], bounds[:, 1])
 
@@ -137,14 +144,3 @@ class Unconstrained:
         flat = xp.where(inside, middle, xp.where(half, one_sided, real))
         log_jacobian = xp.where(inside, np.log(width) + log_above + log_below, xp.where(half, exponent, 0.0))
         return flat, log_jacobian.sum(axis=-1)
-
-
-def _intervals_of(entry: object, num_coordinates: int) -> Sequence[tuple[float, float]]:
-    if isinstance(entry, list):
-        if len(entry) != num_coordinates:
-            raise ValueError(
-                f"transform lists {len(entry)} entries for {num_coordinates} parameters; pass one per parameter, "
-                "or a single name for all."
-            )
-        return [_interval_of(f"transform[{position}]", one) for position, one in enumerate(entry)]
-    return [_interval_of("transform", "real" if entry is None else entry)] * num_coordinates

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -28,6 +28,8 @@ class InputLayout:
         Whether the last summary column is the number of observations, as a share of the largest.
     num_obs, obs_dim
         Then follow `num_obs` observations of `obs_dim` columns each; 0 where the summary says it all.
+    num_beside
+        Then follow so many columns of another view of the same data, for networks that read it too.
     """
 
     num_linear: int
@@ -35,11 +37,12 @@ class InputLayout:
     num_obs: int = 0
     obs_dim: int = 0
     knows_size: bool = False
+    num_beside: int = 0
 
     @property
     def width(self) -> int:
         """How many columns there are in all."""
-        return self.num_summary + self.num_obs * self.obs_dim
+        return self.num_summary + self.num_obs * self.obs_dim + self.num_beside
 
     @property
     def num_describing(self) -> int:
@@ -76,11 +79,20 @@ FitPreparation = Callable[[Pilot], AbstractPreparation]
 
 
 class AbstractNetwork(eqx.Module):
-    """A trained map from prepared inputs to log odds."""
+    """A trained map from prepared inputs to log odds.
+
+    `orthogonal` says whether steps of its weight matrices are made orthogonal (Muon) or are Adam's.
+    """
+
+    orthogonal: ClassVar[bool] = False
 
     @abc.abstractmethod
     def __call__(self, inputs: jax.Array) -> jax.Array:
         """Return log odds of each model but the last against the last, shape (batch, K - 1)."""
+
+    def parts(self, inputs: jax.Array) -> jax.Array:
+        """Return the log odds of each network that this one is made of, shape (parts, batch, K - 1): mostly one."""
+        return self(inputs)[None]
 
     def settle(self, reference: jax.Array) -> AbstractNetwork:
         """Return the network with all that depended on the batch fixed by a reference batch; most depend on none."""

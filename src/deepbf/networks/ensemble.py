@@ -55,9 +55,21 @@ def settle_ensemble(networks: AbstractNetwork, reference: jax.Array) -> Abstract
     return eqx.filter_vmap(lambda network: network.settle(reference))(networks)
 
 
-def ensemble_log_odds(networks: AbstractNetwork, inputs: jax.Array) -> jax.Array:
-    """Return each member's log odds, shape (members, batch, K - 1), from inputs of shape (batch, width)."""
-    return eqx.filter_vmap(lambda network: network(inputs))(networks)
+def ensemble_parts(networks: AbstractNetwork, inputs: jax.Array) -> jax.Array:
+    """Return the log odds of each part of the networks, the mean over members, shape (parts, batch, K - 1)."""
+    return eqx.filter_vmap(lambda network: network.parts(inputs))(networks).mean(axis=0)
+
+
+def ensemble_log_odds(networks: AbstractNetwork, inputs: jax.Array, spread: float = 1.0) -> jax.Array:
+    """Return each member's log odds, shape (members, batch, K - 1), from inputs of shape (batch, width).
+
+    Their distances from the mean are multiplied by `spread`.
+    """
+    members = eqx.filter_vmap(lambda network: network(inputs))(networks)
+    if spread == 1.0:
+        return members
+    mean = members.mean(axis=0)
+    return mean + spread * (members - mean)
 
 
 def compile_evaluation(function: Callable[[jax.Array], Output]) -> Callable[[jax.Array], Output]:

@@ -15,6 +15,10 @@ from deepbf.networks.base import Storable, squash
 # Ends farther from the middle than this, in interquartile ranges, are where a heavy tail happened to stop: squashed
 # values already are logarithms there. Counts of trials end within 5, those of normal shape within 3.
 FARTHEST_END = 10.0
+# Of values that are no counts, in interquartile ranges beyond the quartile: normal tails reach farther than that, those
+# that end in a wall do not. And where the logarithm of the distance from the end bends into a constant.
+NEAREST_END = 1.5
+CONTINUOUS_STEP = 0.02
 # Values a column must have at least: logarithms of two or three are the values themselves.
 FEWEST_VALUES = 8
 # Steps between values may differ from whole multiples of the smallest by this share of it: float32 has seven digits.
@@ -37,16 +41,24 @@ class CountLogs(Storable):
     falling: tuple[int, ...] = eqx.field(static=True)
 
     @classmethod
-    def fit(cls, pilot: Sequence[NDArray[np.float32]]) -> CountLogs:
-        """Return the logarithms for columns like these, one array (data sets, columns) per model."""
+    def fit(cls, pilot: Sequence[NDArray[np.float32]], *, continuous: bool = False) -> CountLogs:
+        """Return the logarithms for columns like these, one array (data sets, columns) per model.
+
+        With `continuous`, also those of how far values that are no counts are from an end where they crowd, as waiting
+        times do at 0 and shares at either end.
+        """
         pooled = np.concatenate(pilot).astype(np.float64)
         low, high, rising, falling = [], [], [], []
         for column, values in enumerate(pooled.T):
             step = _step_of(values)
-            if step is None:
+            if step is None and not continuous:
                 continue
             lower, middle, upper = np.quantile(values, [0.25, 0.5, 0.75])
-            reach = FARTHEST_END * max(upper - lower, step)
+            if step is None:
+                reach = (NEAREST_END + 0.5) * (upper - lower)
+                step = CONTINUOUS_STEP * (upper - lower)
+            else:
+                reach = FARTHEST_END * max(upper - lower, step)
             if middle - values.min() < reach:
                 rising.append(column)
                 low.append((values.min(), step / 2))
@@ -55,6 +67,16 @@ class CountLogs(Storable):
                 high.append((values.max(), step / 2))
         ends = [jnp.asarray(np.reshape(end, (-1, 2)), jnp.float32) for end in (low, high)]
         return cls(ends[0][:, 0], ends[0][:, 1], ends[1][:, 0], ends[1][:, 1], tuple(rising), tuple(falling))
+
+    def __check_init__(self) -> None:
+        # An empty array would broadcast against one of any length, and a damaged file pass.
+        for array, columns in zip(
+            (self.low, self.half_step_up, self.high, self.half_step_down),
+            (self.rising, self.rising, self.falling, self.falling),
+            strict=True,
+        ):
+            if getattr(array, "shape", (len(columns),)) != (len(columns),):
+                raise ValueError(f"logarithms of {len(columns)} columns have ends of shape {array.shape}")
 
     def __call__(self, data: jax.Array) -> jax.Array:
         """Return one column a logarithm, for standardised data of shape (batch, columns)."""

@@ -126,7 +126,8 @@ def choose_knots(values: NDArray[np.float32], most: int) -> NDArray[np.float64]:
     Knots are actual values, so that counts get a knot on every small integer.
     """
     distinct, counts = np.unique(np.asarray(values, dtype=np.float64), return_counts=True)
-    distinct, counts = _drop_crowded(distinct, counts)
+    apart = np.concatenate([[True], np.diff(distinct) > SMALLEST_GAP])
+    distinct, counts = distinct[apart], counts[apart]
     if len(distinct) == 1:
         return np.array([distinct[0] - 1.0, distinct[0] + 1.0])
     if len(distinct) <= most:
@@ -139,10 +140,3 @@ def choose_knots(values: NDArray[np.float32], most: int) -> NDArray[np.float64]:
     above = np.clip(np.searchsorted(squashed, wanted), 1, len(distinct) - 1)
     nearer_below = wanted - squashed[above - 1] < squashed[above] - wanted
     return np.unique(distinct[np.where(nearer_below, above - 1, above)])
-
-
-def _drop_crowded(
-    distinct: NDArray[np.float64], counts: NDArray[np.intp]
-) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    apart = np.concatenate([[True], np.diff(distinct) > SMALLEST_GAP])
-    return distinct[apart], counts[apart]

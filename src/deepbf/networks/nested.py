@@ -41,20 +41,16 @@ def between_groups(features: jax.Array, sizes: jax.Array) -> tuple[jax.Array, ja
         there[..., None] * centred[:, 1] / jnp.sqrt(variances[:, 1, None, :] + SMALLEST_VARIANCE)
     )
     equal_shares = shares[:, 0, :, None]
+    # Of the features with each other and with the logarithm of the size.
+    correlations = jnp.einsum("bgi,bgj->bij", equal_shares * relative, relative)
     by_column = [means, squash(variances), jnp.log(variances + SMALLEST_VARIANCE)]
     moments = [
         *(part.reshape(part.shape[0], -1) for part in by_column),
         squash((equal_shares * jnp.concatenate([relative**3, relative**4], axis=2)).sum(axis=1)),
-        _correlations(equal_shares * relative, relative),
+        squash(correlations[:, *np.triu_indices(relative.shape[2], k=1)]),
         jnp.log(totals),
     ]
     return jnp.concatenate(moments, axis=1), relative
-
-
-def _correlations(weighted: jax.Array, relative: jax.Array) -> jax.Array:
-    """Return correlations over groups, of the features with each other and with the logarithm of the size."""
-    products = jnp.einsum("bgi,bgj->bij", weighted, relative)
-    return squash(products[:, *np.triu_indices(relative.shape[2], k=1)])
 
 
 # Principal components of a group's histogram. Groups are small: what lies in fainter directions is mostly noise.

@@ -12,10 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepbf import _checks
-from deepbf.layout.data_layout import ArrayLayout, DataLayout
-from deepbf.networks.base import NetworkKind
+from deepbf.layout.data_layout import DataLayout
+from deepbf.networks.base import FitPreparation, Link, NetworkKind, linked
+from deepbf.networks.boosted_trees import BoostedTrees
+from deepbf.networks.committee import committee_kind
+from deepbf.networks.log_linear import LogLinear
 from deepbf.networks.mixed import MixedHead, MixedSummary
 from deepbf.networks.nested import NestedSummary
+from deepbf.networks.plain import FreeNetwork, plain_groups, plain_series, plain_set, plain_vector
 from deepbf.networks.series import ConvSeries, SeriesSummary, SummarySeries
 from deepbf.networks.set_attention import SetAttention, SummaryAndObservations
 from deepbf.networks.sets import DeepSet, DeepSet2, SetSummary, SortedSet
@@ -31,6 +35,7 @@ from deepbf.networks.vector import (
 )
 
 AUTO = "auto"
+COMMITTEE = "committee"
 # The one network for mixed data; each array is prepared as the default network of its structure has it.
 MIXED_NETWORK = "mixed"
 MIXED_RATE = 5e-3
@@ -47,9 +52,15 @@ def register_network(structure: str, name: str, kind: NetworkKind) -> None:
     NETWORKS.setdefault(structure, {})[name] = kind
 
 
+register_network("vector", "head", NetworkKind(prepare_vector, ScaledMLP, peak_rate=5e-3))
 register_network("vector", "gated", NetworkKind(prepare_vector, GatedMLP, peak_rate=2e-3))
 register_network("vector", "mlp", NetworkKind(prepare_plain_vector, ScaledMLP, peak_rate=5e-3))
 register_network("exchangeable", "deepset", NetworkKind(SetSummary.fit, DeepSet, peak_rate=1e-2, any_num_obs=True))
+register_network(
+    "exchangeable",
+    "sorted-head",
+    NetworkKind(SortedSet.fit, ScaledMLP, peak_rate=5e-3, any_num_obs=True, scalars_only=True),
+)
 register_network(
     "exchangeable",
     "sorted",
@@ -72,33 +83,82 @@ register_network(
 )
 
 
+# What reads the plain view of each structure, beside the default network of the structure.
+FREE = "free"
+FREE_RATE = 2e-3
+for _structure, _fit_plain in (
+    ("vector", plain_vector),
+    ("exchangeable", plain_set),
+    ("series", plain_series),
+    ("nested", plain_groups),
+):
+    _any_num_obs = _structure != "vector"
+    register_network(_structure, FREE, NetworkKind(_fit_plain, FreeNetwork, FREE_RATE, any_num_obs=_any_num_obs))
+
+# Simple classifiers, which join the committee where simulations are few. They learn by no rate.
+SIMPLE: dict[str, NetworkKind] = {
+    "log-linear": NetworkKind(SquashedVector.fit, LogLinear, peak_rate=0.0),
+    "boosted trees": NetworkKind(SquashedVector.fit, BoostedTrees, peak_rate=0.0),
+}
+# Between the names of a committee and of the simple classifiers that joined it.
+JOINED = " + "
+
+
 def check_network(network: object, layout: DataLayout) -> None:
     """Raise unless `network` is "auto" or the name of a network for data of this layout, whatever their shape."""
     if layout.packed:
-        _checks.check_choice("network for mixed data", MIXED_NETWORK if network == AUTO else network, [MIXED_NETWORK])
+        _checks.check_choice("network for mixed data", network, [AUTO, COMMITTEE, MIXED_NETWORK])
         return
     structure = layout.arrays[0].structure.name
-    _checks.check_choice(f"network for structure={structure!r}", network, [AUTO, *NETWORKS.get(structure, {})])
+    known = NETWORKS.get(structure, {})
+    choices = [AUTO, *([COMMITTEE] if FREE in known else []), *known]
+    _checks.check_choice(f"network for structure={structure!r}", network, choices)
 
 
 def choose_network(layout: DataLayout, network: str = AUTO) -> str:
-    """Return the name of the network that reads data of this layout: the one named, or the default for their shape.
+    """Return the name of the network that reads data of this layout: the one named, or the default.
 
-    This is the one place where "auto" is resolved, for estimators, for posterior samplers and for the arrays of mixed
-    data.
+    This is the one place where "auto" is resolved: a committee, wherever every array has a plain view.
     """
-    if layout.packed:
-        return MIXED_NETWORK
-    return layout.arrays[0].structure.default_network(layout.arrays[0].shape) if network == AUTO else network
+    if network != AUTO:
+        return network
+    if all(FREE in NETWORKS.get(array.structure.name, {}) for array in layout.arrays):
+        return COMMITTEE
+    return MIXED_NETWORK if layout.packed else layout.arrays[0].structure.default_network(layout.arrays[0].shape)
 
 
-def network_kind(layout: DataLayout, network: str = AUTO) -> NetworkKind:
-    """Return the architecture that reads data of this layout, which must know the shape of a data set."""
+def network_kind(layout: DataLayout, network: str = AUTO, link: Link | None = None) -> NetworkKind:
+    """Return the architecture that reads data of this layout, which must know the shape of a data set.
+
+    `link` makes log odds of the output of networks, where the loss asks for one.
+    """
+    name, *simple = choose_network(layout, network).split(JOINED)
+    if name != COMMITTEE:
+        own = summary_kind(layout) if layout.packed else NETWORKS[layout.arrays[0].structure.name][name]
+        return linked(own, link)
+    fit_parts = [NETWORKS[array.structure.name][FREE].fit_preparation for array in layout.arrays]
+    free = NetworkKind(_fit_arrays(layout, fit_parts), FreeNetwork, FREE_RATE)
+    has_summary = layout.packed or layout.arrays[0].structure.summary_says_more
+    informed = linked(summary_kind(layout), link) if has_summary else None
+    return committee_kind(informed, linked(free, link), [SIMPLE[one] for one in simple])
+
+
+def summary_kind(layout: DataLayout) -> NetworkKind:
+    """Return the network with built-in knowledge of the structure: a summary of the data, and a head that reads it.
+
+    Posterior samplers read the same summary.
+    """
+    kinds = [NETWORKS[array.structure.name][array.structure.default_network(array.shape)] for array in layout.arrays]
     if not layout.packed:
-        return NETWORKS[layout.arrays[0].structure.name][choose_network(layout, network)]
-    fit_parts = [_default_kind(array).fit_preparation for array in layout.arrays]
-    fit = partial(MixedSummary.fit, shapes=[array.shape for array in layout.arrays], fit_parts=fit_parts)
+        return kinds[0]
+    fit = _fit_arrays(layout, [kind.fit_preparation for kind in kinds])
     return NetworkKind(fit, MixedHead, MIXED_RATE, any_num_obs=True)
+
+
+def _fit_arrays(layout: DataLayout, fit_parts: Sequence[FitPreparation]) -> FitPreparation:
+    """Return how the arrays of a data set are prepared together, given how to prepare each."""
+    shapes = [array.shape for array in layout.arrays]
+    return partial(MixedSummary.fit, shapes=shapes, fit_parts=fit_parts) if layout.packed else fit_parts[0]
 
 
 def check_simulated(layout: DataLayout, network: str, data: Sequence[NDArray[np.generic]]) -> None:
@@ -111,7 +171,9 @@ def check_simulated(layout: DataLayout, network: str, data: Sequence[NDArray[np.
         structure = array.structure
         shape = parts[0].shape[1:]
         if len(shape) >= structure.num_axes:
-            name = structure.default_network(shape) if layout.packed or network == AUTO else network
+            informed = layout.packed or network in (AUTO, COMMITTEE)
+            name = structure.default_network(shape) if informed else network
+            named = "" if informed else f" with network={name!r}"
             kind = NETWORKS[structure.name][name]
             if kind.scalars_only and len(shape) > 1:
                 raise ValueError(
@@ -120,12 +182,8 @@ def check_simulated(layout: DataLayout, network: str, data: Sequence[NDArray[np.
                 )
             if not kind.any_num_obs and any(np.isnan(one).any() for one in parts if one.dtype.kind == "f"):
                 raise ValueError(
-                    f"{array.called} with network={name!r} needs every value; the simulators return masked arrays, "
+                    f"{array.called}{named} needs every value; the simulators return masked arrays, "
                     "with observations that are not there. Pass structure='exchangeable' or structure='nested' and "
                     "their default network, or simulate every value."
                 )
         structure.check_simulated(array.called, parts)
-
-
-def _default_kind(array: ArrayLayout) -> NetworkKind:
-    return NETWORKS[array.structure.name][array.structure.default_network(array.shape)]

@@ -6,7 +6,6 @@ them is vectorised over data sets. Absent observations, at the end of a series, 
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import jax
@@ -67,12 +66,8 @@ def partial_autocorrelations(correlations: jax.Array) -> jax.Array:
     return jax.lax.scan(step, start, jnp.arange(num_lags))[1]
 
 
-# Not tuned: on AR(1) against MA(1) twelve and twenty differed by no more than the noise of a run.
-MOST_LAGS = 20
-# Of the sizes of values: fewer, for the sake of time.
+# Lags of the sizes of values: fewer than of the values, for the sake of time.
 MOST_SIZE_LAGS = 5
-# Shared by the columns of a series, so that wide series do not bring thousands of features.
-LAGS_IN_ALL = 60
 # Up to this many columns every column meets every other; beyond it only itself.
 MOST_CROSSED = 3
 # Ramps for neighbours, shared by their directions.
@@ -114,11 +109,6 @@ class Series(NamedTuple):
         return values if self.mask is None else values * self.mask
 
 
-def fitting_num_lags(length: int, num_columns: int) -> int:
-    """Return how many lags to look back, for series of this length and width."""
-    return min(length - 1, MOST_LAGS, max(2, LAGS_IN_ALL // num_columns))
-
-
 def neighbours(values: jax.Array) -> jax.Array:
     """Return each observation with the one before it, shape (length, 2 * columns, batch), squashed.
 
@@ -144,12 +134,14 @@ def fit_histogram(pairs: NDArray[np.float32]) -> SoftHistogram:
 
 def linear_features(series: Series, num_lags: int) -> jax.Array:
     """Return level, spread, lagged products of values and of their sizes, and the ends; shape (features, batch)."""
-    batch = series.values.shape[2]
+    _, num_columns, batch = series.values.shape
     mean = series.mean(series.values)
     scaled, variance = _standardised(series, series.values, mean)
     log_squares = series.masked(jnp.log(scaled * scaled + SIZE_FLOOR))
     sizes, _ = _standardised(series, log_squares, series.mean(log_squares))
-    first, second = _column_pairs(scaled.shape[1])
+    first = second = np.arange(num_columns)
+    if num_columns <= MOST_CROSSED:
+        first, second = np.repeat(first, num_columns), np.tile(second, num_columns)
     # Raw products as well as correlations: where a model knows its level and scale, they are what it predicts.
     sums = lagged_sums(
         jnp.concatenate([series.values[:, first], scaled[:, first]], axis=1),
@@ -175,13 +167,6 @@ def _standardised(series: Series, values: jax.Array, mean: jax.Array) -> tuple[j
     centred = series.masked(values - mean)
     variance = series.mean(centred * centred) + RELATIVE_VARIANCE * mean * mean + SMALLEST_VARIANCE
     return centred / jnp.sqrt(variance), variance
-
-
-def _column_pairs(num_columns: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    own = np.arange(num_columns)
-    if num_columns > MOST_CROSSED:
-        return own, own
-    return np.repeat(own, num_columns), np.tile(own, num_columns)
 
 
 def _ends(series: Series, length: int) -> jax.Array:
@@ -226,8 +211,3 @@ def ramp_means(series: Series, histogram: SoftHistogram) -> jax.Array:
     if series.mask is None:
         total = total - short * jnp.clip(histogram.intercept, 0.0, 1.0)
     return total / series.num_obs[:, None]
-
-
-def log_length(series: Series, longest: int) -> jax.Array:
-    """Return the log length, as a share of the longest; shape (1, batch)."""
-    return (jnp.log(series.num_obs) - math.log(longest))[None]

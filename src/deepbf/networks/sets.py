@@ -5,6 +5,7 @@ The order of the observations never changes the answer.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import equinox as eqx
@@ -13,7 +14,16 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from deepbf.networks.base import AbstractNetwork, AbstractPreparation, Head, HeadAlone, InputLayout, Pilot, squash
+from deepbf.networks.base import (
+    AbstractNetwork,
+    AbstractPreparation,
+    Head,
+    HeadAlone,
+    InputLayout,
+    Pilot,
+    Storable,
+    squash,
+)
 from deepbf.networks.features import CountLogs, MultiScale
 from deepbf.networks.histogram import SoftHistogram
 from deepbf.networks.vector import MOST_OWN_DIRECTIONS
@@ -37,6 +47,47 @@ def _layout_with_size(num_linear: int, num_columns: int) -> InputLayout:
     return InputLayout(2 * num_linear, num_columns + num_linear + 2, knows_size=True)
 
 
+class SetSums(Storable):
+    """Means over the observations that nothing bounds: of the values, of their logarithms, and logarithms of means.
+
+    A histogram ends at its outermost knots, and the log Bayes factor of exponential families does not: it is linear in
+    such sums however far out. Each has the scale of the model under which it varies least, the one that is soon left.
+    """
+
+    logs: CountLogs
+    location: jax.Array
+    spread: jax.Array
+
+    @classmethod
+    def fit(cls, pilot: Pilot) -> SetSums:
+        """Return the sums for data sets like these, one array per model; observations of nan are absent."""
+        rows = [data.reshape(-1, math.prod(data.shape[2:])) for data in pilot]
+        logs = CountLogs.fit([one[~np.isnan(one).any(axis=1)] for one in rows], continuous=True)
+        unscaled = cls(logs, jnp.zeros(()), jnp.ones(()))
+        found = [np.asarray(eqx.filter_jit(unscaled)(jnp.asarray(data))) for data in pilot]
+        ranges = np.stack([np.subtract(*np.quantile(one, [0.75, 0.25], axis=0)) for one in found])
+        narrowest = np.where(ranges > SMALLEST_RANGE, ranges, np.inf).min(axis=0)
+        location = np.median(np.concatenate(found), axis=0)
+        spread = np.where(np.isfinite(narrowest), narrowest, 1.0)
+        return cls(logs, jnp.asarray(location, jnp.float32), jnp.asarray(spread, jnp.float32))
+
+    def __call__(self, data: jax.Array) -> jax.Array:
+        """Return the scaled sums, shape (batch, sums), of standardised data (batch, observations, ...)."""
+        rows = data.reshape(data.shape[0], data.shape[1], -1)
+        there = ~jnp.isnan(rows).any(axis=2)
+        weight = there / jnp.maximum(there.sum(axis=1, keepdims=True), 1)
+        present = jnp.where(there[:, :, None], rows, 0.0)
+        mean = jnp.einsum("bnc,bn->bc", present, weight)
+        of_each = self.logs(present.reshape(-1, present.shape[2])).reshape(*present.shape[:2], -1)
+        mean_log = jnp.einsum("bnc,bn->bc", of_each, weight)
+        sums = jnp.concatenate([mean, self.logs(mean), mean_log], axis=1)
+        return (sums - self.location) / self.spread
+
+
+# Below this, in interquartile ranges of single values, a mean does not vary but for rounding.
+SMALLEST_RANGE = 1e-5
+
+
 class SetSummary(AbstractPreparation):
     """Soft histogram and moments of the observations, at several scales.
 
@@ -52,18 +103,23 @@ class SetSummary(AbstractPreparation):
     with_shape: bool = eqx.field(static=True)
     # The most observations of a data set if their number varies, else 0.
     largest: int = eqx.field(static=True)
+    # Files from before there were any have none.
+    sums: SetSums | None = None
 
     @classmethod
     def fit(cls, pilot: Sequence[NDArray[np.float32]]) -> SetSummary:
         """Return the summary for data sets like these, one array per model."""
         largest = pilot[0].shape[1] if any(np.isnan(data).any() for data in pilot) else 0
         sets = [_as_columns(jnp.asarray(data), any_size=largest > 0) for data in pilot]
-        observations = np.concatenate([_present_rows(*one) for one in sets])
+        rows = np.concatenate([np.asarray(values).reshape(-1, values.shape[2]) for values, _ in sets])
+        there = [np.asarray(present).ravel() > 0 for _, present in sets if present is not None]
+        observations = rows[np.concatenate(there)] if there else rows
         histogram = SoftHistogram.fit(observations)
         pooled_ramps = [np.asarray(eqx.filter_jit(histogram)(*one)) for one in sets]
         # Where values repeat, as counts do, knots sit on the values themselves and the histogram has every shape.
         with_shape = len(np.unique(observations)) > 0.1 * observations.size
         moments = [np.asarray(_moments(*one, with_shape)) for one in sets]
+        sums = SetSums.fit(pilot)
         mean = np.stack([m.mean(axis=0) for m in moments])
         spread = np.stack([m.std(axis=0) for m in moments])
         return cls(
@@ -74,6 +130,7 @@ class SetSummary(AbstractPreparation):
             jnp.asarray(np.where(spread > 1e-6, spread, 1.0), jnp.float32),
             with_shape,
             largest,
+            sums,
         )
 
     def __call__(self, data: jax.Array, fraction: float = 1.0) -> jax.Array:
@@ -81,14 +138,21 @@ class SetSummary(AbstractPreparation):
         sets, present = _as_columns(data, any_size=self.largest > 0)
         moments = _moments(sets, present, self.with_shape)[:, None, :]
         scaled_moments = squash((moments - self.moment_mean) / self.moment_spread).reshape(data.shape[0], -1)
-        columns = jnp.concatenate([self.scales(self.histogram(sets, present)), scaled_moments], axis=1)
+        ramps = self.scales(self.histogram(sets, present))
+        sums = [] if self.sums is None else [self.sums(data)]
+        columns = jnp.concatenate([*sums, ramps, scaled_moments], axis=1)
         if present is None:
             return columns
         number = fraction * present.sum(axis=1, keepdims=True)
-        return with_size(columns, self.scales.num_linear, number, self.largest)
+        return with_size(columns, self._num_linear, number, self.largest)
+
+    @property
+    def _num_linear(self) -> int:
+        return self.scales.num_linear + (0 if self.sums is None else self.sums.location.size)
 
     def layout(self, data_shape: tuple[int, ...]) -> InputLayout:
-        num_linear, num_columns = self.scales.num_linear, self.scales.num_columns + self.moment_mean.size
+        num_linear = self._num_linear
+        num_columns = self.scales.num_columns + self.moment_mean.size + num_linear - self.scales.num_linear
         return _layout_with_size(num_linear, num_columns) if self.largest else InputLayout(num_linear, num_columns)
 
 
@@ -107,20 +171,18 @@ def _as_columns(data: jax.Array, *, any_size: bool) -> tuple[jax.Array, jax.Arra
     return sets if sets.shape[2] == 1 else squash(sets), present
 
 
-def _present_rows(sets: jax.Array, present: jax.Array | None) -> NDArray[np.float32]:
-    """Return all observations that are there, one per row."""
-    rows = np.asarray(sets).reshape(-1, sets.shape[2])
-    return rows if present is None else rows[np.asarray(present).ravel() > 0]
-
-
 # Beyond this many columns their products outnumber everything else, and the directions have to do.
 MOST_MULTIPLIED = 12
+# In interquartile ranges: far enough for every shape of interest, near enough for fourth powers in float32.
+FARTHEST_FOR_SHAPE = 20.0
+SMALLEST_VARIANCE = 1e-4
 
 
 def _moments(sets: jax.Array, present: jax.Array | None, with_shape: bool) -> jax.Array:
     """Return means of the columns and of their products, squashed, and the columns' shapes if wanted.
 
-    The means see past the outermost knots.
+    The means see past the outermost knots. Shapes are log spread, skewness and log kurtosis, which a histogram has only
+    in many faint directions.
     """
     num_columns = sets.shape[2]
     if num_columns > MOST_MULTIPLIED:
@@ -129,23 +191,15 @@ def _moments(sets: jax.Array, present: jax.Array | None, with_shape: bool) -> ja
         first, second = np.triu_indices(num_columns)
         products = sets[:, :, first] * sets[:, :, second]
     moments = squash(jnp.concatenate([_mean(sets, present), _mean(products, present)], axis=1))
-    return jnp.concatenate([moments, _shape_of(sets, present)], axis=1) if with_shape else moments
-
-
-# In interquartile ranges: far enough for every shape of interest, near enough for fourth powers in float32.
-FARTHEST_FOR_SHAPE = 20.0
-SMALLEST_VARIANCE = 1e-4
-
-
-def _shape_of(sets: jax.Array, present: jax.Array | None) -> jax.Array:
-    """Return log spread, skewness and kurtosis of each column: a histogram has them only in many faint directions."""
+    if not with_shape:
+        return moments
     near = jnp.clip(sets, -FARTHEST_FOR_SHAPE, FARTHEST_FOR_SHAPE)
     centred = near - _mean(near, present)[:, None, :]
     squares = centred * centred
     variance = _mean(squares, present) + SMALLEST_VARIANCE
     skewness = _mean(squares * centred, present) / (variance * jnp.sqrt(variance))
     kurtosis = _mean(squares * squares, present) / (variance * variance)
-    return jnp.concatenate([jnp.log(variance), skewness, jnp.log(kurtosis + 1.0)], axis=1)
+    return jnp.concatenate([moments, jnp.log(variance), skewness, jnp.log(kurtosis + 1.0)], axis=1)
 
 
 def _mean(sets: jax.Array, present: jax.Array | None) -> jax.Array:
@@ -295,20 +349,13 @@ def mean_over_observations(network: eqx.nn.MLP, observations: jax.Array) -> jax.
     padded = jnp.pad(observations, ((0, num_blocks * sets_at_once - num_sets), (0, 0), (0, 0)))
 
     @jax.checkpoint
-    def block_means(block: jax.Array) -> jax.Array:
-        return _network_of_rows(network, block).reshape(sets_at_once, num_obs, -1).mean(axis=1)
+    def block_means(rows: jax.Array) -> jax.Array:
+        # By products of whole matrices: faster here than mapping the network over rows.
+        for i, layer in enumerate(network.layers):
+            inputs = network.activation(rows) if i > 0 else rows
+            product = inputs @ layer.weight.T
+            rows = product if layer.bias is None else product + layer.bias
+        return rows.reshape(sets_at_once, num_obs, -1).mean(axis=1)
 
     means = jax.lax.map(block_means, padded.reshape(num_blocks, sets_at_once * num_obs, -1))
     return means.reshape(num_blocks * sets_at_once, -1)[:num_sets]
-
-
-def _network_of_rows(network: eqx.nn.MLP, rows: jax.Array) -> jax.Array:
-    """Return a network's output for each row, by products of whole matrices: faster here than mapping over rows."""
-
-    def linear(layer: eqx.nn.Linear, rows: jax.Array) -> jax.Array:
-        product = rows @ layer.weight.T
-        return product if layer.bias is None else product + layer.bias
-
-    for layer in network.layers[:-1]:
-        rows = network.activation(linear(layer, rows))
-    return linear(network.layers[-1], rows)

@@ -82,7 +82,18 @@ def z_values_grid(rows: Mapping[str, Mapping[str, ZValues]], figure: Figure | No
     figure
         Where to draw; None for a new one.
     """
-    columns = _check_columns(rows)
+    if not isinstance(rows, Mapping) or not rows or not all(isinstance(row, Mapping) and row for row in rows.values()):
+        raise TypeError(
+            f"rows must map models to Z-values by data set; received {type(rows).__name__}. Pass, for example, "
+            "{'Poisson': {'observed': z_values(...)}}."
+        )
+    first, columns = next((model, list(row)) for model, row in rows.items())
+    for model, row in rows.items():
+        if set(row) != set(columns):
+            raise ValueError(
+                f"rows must have the same data sets for every model; {first} has {', '.join(columns)}, "
+                f"{model} has {', '.join(row)}."
+            )
     if figure is None:
         # Only here: whoever passes a figure needs no pyplot, and no graphical backend.
         from matplotlib import pyplot
@@ -126,24 +137,6 @@ def _draw(axes: Axes, values: ZValues, *, label_numbers: bool = True) -> list[Ha
     axes.set_xlim(float(ends[0]) - margin, float(ends[1]) + margin)
     axes.set_ylim(0, 1.08 * float(curve.max()))
     return [area, quantiles[0], half]
-
-
-def _check_columns(rows: Mapping[str, Mapping[str, ZValues]]) -> list[str]:
-    """Return the data sets, the same for every model."""
-    if not isinstance(rows, Mapping) or not rows or not all(isinstance(row, Mapping) and row for row in rows.values()):
-        raise TypeError(
-            f"rows must map models to Z-values by data set; received {type(rows).__name__}. Pass, for example, "
-            "{'Poisson': {'observed': z_values(...)}}."
-        )
-    columns = {model: list(row) for model, row in rows.items()}
-    first = next(iter(columns.values()))
-    for model, found in columns.items():
-        if set(found) != set(first):
-            raise ValueError(
-                f"rows must have the same data sets for every model; {next(iter(columns))} has {', '.join(first)}, "
-                f"{model} has {', '.join(found)}."
-            )
-    return first
 
 
 class StatisticCheck(Protocol):
@@ -191,9 +184,18 @@ def predictive_check(check: StatisticCheck, ax: Axes | None = None) -> Axes:
         Where to draw; None for a new figure.
     """
     axes = axes_or_new(ax)
+    lowest, highest = float(check.draws.min()), float(check.draws.max())
+    if highest - lowest <= MOST_WHOLE and np.all(check.draws == np.round(check.draws)):
+        edges = np.arange(lowest - 0.5, highest + 1.0)
+    elif lowest == highest:
+        # A single bar, wide enough to be seen, whatever the size of the one value.
+        reach = 0.5 * max(abs(lowest), 1.0)
+        edges = np.array([lowest - reach, lowest + reach])
+    else:
+        edges = np.linspace(lowest, highest, min(MOST_BARS, max(5, len(check.draws) // 10)) + 1)
     axes.hist(
         check.draws,
-        bins=_edges(check.draws).tolist(),
+        bins=edges.tolist(),
         facecolor=to_rgba(SKY, 0.5),
         edgecolor="0.3",
         linewidth=0.6,
@@ -218,15 +220,3 @@ def predictive_check(check: StatisticCheck, ax: Axes | None = None) -> Axes:
     axes.set_ylabel("predictions")
     legend_beside(axes, [observed, bars, ends[0]])
     return axes
-
-
-def _edges(draws: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return where bars begin and end: one bar per whole number where draws are few whole numbers."""
-    low, high = float(draws.min()), float(draws.max())
-    if high - low <= MOST_WHOLE and np.all(draws == np.round(draws)):
-        return np.arange(low - 0.5, high + 1.0)
-    if low == high:
-        # A single bar, wide enough to be seen, whatever the size of the one value.
-        reach = 0.5 * max(abs(low), 1.0)
-        return np.array([low - reach, low + reach])
-    return np.linspace(low, high, min(MOST_BARS, max(5, len(draws) // 10)) + 1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,7 +66,13 @@ def densities(
         else np.ravel(check_numeric_array("repeats", repeats)).astype(np.float64),
     )
     axes = axes_or_new(ax)
-    span = _visible_span(results, [log_threshold, *marks.values()])
+    # The part of the grid where a density can be seen, widened to hold the marks on the grid.
+    grid = np.asarray(results["grid"], dtype=np.float64)
+    curves = np.asarray(results["density"], dtype=np.float64).reshape(-1, grid.size)
+    peaks = np.nanmax(curves, axis=1, keepdims=True, initial=0.0)
+    visible = grid[(curves > VISIBLE * peaks).any(axis=0)]
+    on_grid = [value for value in (log_threshold, *marks.values()) if grid.min() <= value <= grid.max()]
+    span = Span.of(visible, on_grid)
     handles = [
         *_draw_densities(axes, results, name),
         _draw_mark(axes, span, log_threshold, f"threshold: Bayes factor {threshold:g}", GUIDE, "dashdot", 1.2),
@@ -202,16 +207,6 @@ class _Marks:
         if missing.any():
             handles.append(note(f"{missing.sum()} repeated, nan, not drawn"))
         return handles
-
-
-def _visible_span(results: xr.Dataset, marks: Sequence[float]) -> Span:
-    """Return the part of the grid where a density can be seen, widened to hold the marks on the grid."""
-    grid = np.asarray(results["grid"], dtype=np.float64)
-    curves = np.asarray(results["density"], dtype=np.float64).reshape(-1, grid.size)
-    peaks = np.nanmax(curves, axis=1, keepdims=True, initial=0.0)
-    visible = grid[(curves > VISIBLE * peaks).any(axis=0)]
-    on_grid = [value for value in marks if grid.min() <= value <= grid.max()]
-    return Span.of(visible, on_grid)
 
 
 def _written(value: float) -> str:

@@ -110,7 +110,35 @@ def draw_plane(
     axes.patch.set(hatch="xxx", edgecolor=GUIDE)
     mesh = axes.pcolormesh(x, y, np.ma.masked_invalid(shown), cmap=COLOUR_MAP, norm=norm, shading="nearest")
     mesh.set_rasterized(True)
-    return mesh, _draw_contours(axes, x, y, shown, span, norm, labelled=labelled)
+    low, high = np.nanmin(shown, initial=np.inf), np.nanmax(shown, initial=-np.inf)
+    if not low < high:
+        return mesh, None
+    if span.is_far:
+        levels = np.asarray(span.locator().tick_values(span.low, span.high))
+    else:
+        levels = np.asarray(MaxNLocator(NUM_CONTOURS, steps=[1, 2, 5, 10]).tick_values(low, high))
+    # 0 may come out as -1e-16, and must be told from the others.
+    levels = np.unique(np.append(np.where(np.abs(levels) < 1e-9 * (high - low), 0.0, levels), 0.0))
+    # On the edge there is nothing to draw.
+    levels = levels[(levels > low) & (levels < high)]
+    if levels.size == 0:
+        return mesh, None
+    # White on the dark half of the colour map, black on the light half.
+    red, green, blue = colormaps[COLOUR_MAP](norm(levels))[:, :3].T
+    is_dark = 0.3 * red + 0.59 * green + 0.11 * blue < 0.5
+    contours = axes.contour(
+        x,
+        y,
+        np.ma.masked_invalid(shown),
+        levels=levels,
+        colors=["white" if dark else BLACK for dark in is_dark],
+        linewidths=[2.8 if level == 0 else 0.9 for level in levels],
+        linestyles=["dashed" if level < 0 else "solid" for level in levels],
+    )
+    if labelled:
+        words = {level: AT_ONE if level == 0 else write_tick(level) for level in levels}
+        axes.clabel(contours, fmt=words, fontsize="small", inline_spacing=2)
+    return mesh, contours
 
 
 def add_colour_bar(
@@ -177,51 +205,3 @@ def check_pair(argument: str, value: Sequence[str]) -> tuple[str, str]:
     if isinstance(value, str) or len(value) != 2 or not all(isinstance(entry, str) for entry in value):
         raise ValueError(f"{argument} must be two strings; received {value!r}. Pass, for example, ('first', 'second').")
     return value[0], value[1]
-
-
-def _levels(shown: NDArray[np.float64], span: Span) -> NDArray[np.float64]:
-    """Return round values inside the range of what is shown; on the edge there is nothing to draw."""
-    low, high = np.nanmin(shown, initial=np.inf), np.nanmax(shown, initial=-np.inf)
-    if not low < high:
-        return np.empty(0)
-    if span.is_far:
-        levels = np.asarray(span.locator().tick_values(span.low, span.high))
-    else:
-        levels = np.asarray(MaxNLocator(NUM_CONTOURS, steps=[1, 2, 5, 10]).tick_values(low, high))
-    # 0 may come out as -1e-16, and must be told from the others.
-    levels = np.unique(np.append(np.where(np.abs(levels) < 1e-9 * (high - low), 0.0, levels), 0.0))
-    return levels[(levels > low) & (levels < high)]
-
-
-def _draw_contours(
-    axes: Axes,
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    shown: NDArray[np.float64],
-    span: Span,
-    norm: Normalize,
-    *,
-    labelled: bool,
-) -> ContourSet | None:
-    levels = _levels(shown, span)
-    if levels.size == 0:
-        return None
-    contours = axes.contour(
-        x,
-        y,
-        np.ma.masked_invalid(shown),
-        levels=levels,
-        colors=[_contrast(norm(level)) for level in levels],
-        linewidths=[2.8 if level == 0 else 0.9 for level in levels],
-        linestyles=["dashed" if level < 0 else "solid" for level in levels],
-    )
-    if labelled:
-        words = {level: AT_ONE if level == 0 else write_tick(level) for level in levels}
-        axes.clabel(contours, fmt=words, fontsize="small", inline_spacing=2)
-    return contours
-
-
-def _contrast(height: float) -> str:
-    """Return white on the dark half of the colour map, black on the light half."""
-    red, green, blue, _ = colormaps[COLOUR_MAP](height)
-    return "white" if 0.3 * red + 0.59 * green + 0.11 * blue < 0.5 else BLACK

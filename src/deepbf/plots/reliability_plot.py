@@ -6,7 +6,6 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, NullLocator
-from numpy.typing import NDArray
 
 from deepbf.plots.axes import Handle, axes_or_new, axis_label, legend_beside, wrapped
 from deepbf.plots.results import EXACT, Evaluated, estimator_names, model_names, results_of
@@ -52,7 +51,17 @@ def reliability(evaluation: Evaluated, ax: Axes | None = None) -> Axes:
     first, _ = model_names(results)
     axes.set_xlabel(axis_label("predicted probability of", first))
     axes.set_ylabel(axis_label("relative frequency of", first))
-    _scale_strip(strip, np.asarray(results["bin_count"], dtype=np.float64))
+    # Limits at powers of ten, so that at least two of them are labelled in this little space.
+    counts = np.asarray(results["bin_count"], dtype=np.float64)
+    decades = np.log10(counts[counts > 0])
+    low, high = np.floor(np.min(decades, initial=1.0)), np.ceil(np.max(decades, initial=1.0) + 0.1)
+    strip.set_yscale("log", base=10)
+    strip.set_ylim(0.7 * 10**low, 1.4 * 10**high)
+    strip.yaxis.set_major_locator(LogLocator(base=10, numticks=4))
+    strip.yaxis.set_minor_locator(NullLocator())
+    strip.tick_params(labelbottom=False)
+    strip.set_ylabel("data sets\n(log base 10)", fontsize="small")
+    strip.tick_params(axis="y", labelsize="small")
     legend_beside(axes, handles)
     return axes
 
@@ -87,16 +96,3 @@ def _draw_estimator(axes: Axes, strip: Axes, one: xr.Dataset, name: str, style: 
         zorder=2,
         label=f"{wrapped(name)}\ncalibration error {error:.3f}\n{expected}",
     )
-
-
-def _scale_strip(strip: Axes, counts: NDArray[np.float64]) -> None:
-    # Limits at powers of ten, so that at least two of them are labelled in this little space.
-    decades = np.log10(counts[counts > 0])
-    low, high = np.floor(np.min(decades, initial=1.0)), np.ceil(np.max(decades, initial=1.0) + 0.1)
-    strip.set_yscale("log", base=10)
-    strip.set_ylim(0.7 * 10**low, 1.4 * 10**high)
-    strip.yaxis.set_major_locator(LogLocator(base=10, numticks=4))
-    strip.yaxis.set_minor_locator(NullLocator())
-    strip.tick_params(labelbottom=False)
-    strip.set_ylabel("data sets\n(log base 10)", fontsize="small")
-    strip.tick_params(axis="y", labelsize="small")

@@ -50,13 +50,22 @@ def scatter(evaluation: Evaluated, estimator: str | None = None, ax: Axes | None
     # The log Bayes factor at which both models are equally probable, 0 under equal prior probabilities.
     first_prob, second_prob = np.asarray(results["prior_prob"], dtype=np.float64)
     threshold = float(np.log(second_prob) - np.log(first_prob))
-    span = _common_span(exact, estimated, threshold)
-    handles = [
-        *_draw_points(axes, span, exact, estimated, results),
-        *_draw_guides(axes, span, threshold),
-        *_notes(span, exact, estimated),
-    ]
-    _write_agreement(axes, results, name)
+    finite = exact[np.isfinite(exact)]
+    # Without a finite exact value, nothing says which estimates are absurd.
+    reach = REACH_OF_ESTIMATES * max(float(np.max(np.abs(finite))), 1.0) if finite.size else np.inf
+    span = Span.of(exact, threshold, np.where(np.abs(estimated) <= reach, estimated, np.nan))
+    points, notes = _draw_points(axes, span, exact, estimated, results)
+    handles = [*points, *_draw_guides(axes, span, threshold), *notes]
+    if "agreement" in results.variables:
+        share = float(results["agreement"].sel(estimator=name, group="weighted"))
+        written = f"same decision\n{100 * share:.1f}%"
+        if "agreement_error" in results.variables:
+            error = float(results["agreement_error"].sel(estimator=name, group="weighted"))
+            # More digits where the error would read as none.
+            digits = 2 if 0 < 100 * error < 0.1 else 1
+            written = f"same decision\n{100 * share:.{digits}f}% ± {100 * error:.{digits}f}%"
+        # This corner is free of good points.
+        axes.text(0.97, 0.03, written, transform=axes.transAxes, ha="right", va="bottom", fontsize="small")
     for which in ("x", "y"):
         span.show(axes, which)
     axes.set_aspect("equal", adjustable="box")
@@ -67,24 +76,19 @@ def scatter(evaluation: Evaluated, estimator: str | None = None, ax: Axes | None
     return axes
 
 
-def _common_span(exact: NDArray[np.float64], estimated: NDArray[np.float64], threshold: float) -> Span:
-    finite = exact[np.isfinite(exact)]
-    if finite.size == 0:
-        return Span.of(estimated, threshold)
-    reach = REACH_OF_ESTIMATES * max(float(np.max(np.abs(finite))), 1.0)
-    return Span.of(exact, threshold, np.where(np.abs(estimated) <= reach, estimated, np.nan))
-
-
 def _draw_points(
     axes: Axes, span: Span, exact: NDArray[np.float64], estimated: NDArray[np.float64], results: xr.Dataset
-) -> list[Handle]:
-    """Draw every data set that is not nan; those that the axes cannot hold go to the edge."""
+) -> tuple[list[Handle], list[Handle]]:
+    """Draw every data set that is not nan; those that the axes cannot hold go to the edge.
+
+    Return the legend's entries for the models, and those that count what could not be drawn where it belongs.
+    """
     handles: list[Handle] = []
-    known = ~(np.isnan(exact) | np.isnan(estimated))
+    missing = np.isnan(exact) | np.isnan(estimated)
     outside = span.outside(exact) | span.outside(estimated)
     x, y = span.at_edge(exact), span.at_edge(estimated)
     for model, style in zip(model_names(results), MODEL_STYLES, strict=True):
-        mine = known & np.asarray(results["source"] == model)
+        mine = ~missing & np.asarray(results["source"] == model)
         inside, edge = mine & ~outside, mine & outside
         handle = axes.scatter(
             x[inside],
@@ -110,7 +114,20 @@ def _draw_points(
                 zorder=4,
                 clip_on=False,
             )
-    return handles
+    infinite = ~missing & (np.isinf(exact) | np.isinf(estimated))
+    beyond = ~missing & ~infinite & outside
+    notes: list[Handle] = []
+    counts = [f"{many.sum()} {what}" for many, what in ((infinite, "infinite"), (beyond, "too far")) if many.any()]
+    if counts:
+        label = f"at the edge: {', '.join(counts)}"
+        marker = Line2D(
+            [], [], linestyle="none", marker=EDGE_MARKER, markersize=EDGE_AREA**0.5, color="white", label=label
+        )
+        marker.set_markeredgecolor(BLACK)
+        notes.append(marker)
+    if missing.any():
+        notes.append(note(f"{missing.sum()} nan, not drawn"))
+    return handles, notes
 
 
 def _draw_guides(axes: Axes, span: Span, threshold: float) -> list[Handle]:
@@ -126,48 +143,3 @@ def _draw_guides(axes: Axes, span: Span, threshold: float) -> list[Handle]:
     [identity] = axes.plot([low, high], [low, high], color=BLACK, linewidth=1.0, zorder=3, label="estimated = exact")
     lines = Line2D([], [], color=GUIDE, linewidth=0.8, label=f"decision at Bayes factor {np.exp(threshold):.3g}")
     return [identity, lines, Patch(facecolor=SHADE, edgecolor=GUIDE, linewidth=0.5, label="decisions differ")]
-
-
-def _notes(span: Span, exact: NDArray[np.float64], estimated: NDArray[np.float64]) -> list[Handle]:
-    """Return legend entries that count what could not be drawn where it belongs."""
-    missing = np.isnan(exact) | np.isnan(estimated)
-    infinite = ~missing & (np.isinf(exact) | np.isinf(estimated))
-    beyond = ~missing & ~infinite & (span.outside(exact) | span.outside(estimated))
-    entries: list[Handle] = []
-    counts = [f"{many.sum()} {what}" for many, what in ((infinite, "infinite"), (beyond, "too far")) if many.any()]
-    if counts:
-        label = f"at the edge: {', '.join(counts)}"
-        marker = Line2D(
-            [], [], linestyle="none", marker=EDGE_MARKER, markersize=EDGE_AREA**0.5, color="white", label=label
-        )
-        marker.set_markeredgecolor(BLACK)
-        entries.append(marker)
-    if missing.any():
-        entries.append(note(f"{missing.sum()} nan, not drawn"))
-    return entries
-
-
-def _write_agreement(axes: Axes, results: xr.Dataset, estimator: str) -> None:
-    """Write the share of data sets decided as by the exact Bayes factor into the corner that is free of good points."""
-    if "agreement" not in results.variables:
-        return
-    share = float(results["agreement"].sel(estimator=estimator, group="weighted"))
-    error = None
-    if "agreement_error" in results.variables:
-        error = float(results["agreement_error"].sel(estimator=estimator, group="weighted"))
-    text = f"same decision\n{_in_percent(share, error)}"
-    axes.text(0.97, 0.03, text, transform=axes.transAxes, ha="right", va="bottom", fontsize="small")
-
-
-def _in_percent(share: float, error: float | None) -> str:
-    """Return a share and its error in percent; more digits where the error would read as none.
-
-    Examples
-    --------
-    >>> _in_percent(0.9866, 0.0021), _in_percent(0.99967, 0.00034), _in_percent(1.0, 0.0), _in_percent(0.5, None)
-    ('98.7% ± 0.2%', '99.97% ± 0.03%', '100.0% ± 0.0%', '50.0%')
-    """
-    if error is None:
-        return f"{100 * share:.1f}%"
-    digits = 2 if 0 < 100 * error < 0.1 else 1
-    return f"{100 * share:.{digits}f}% ± {100 * error:.{digits}f}%"

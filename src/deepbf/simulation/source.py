@@ -84,7 +84,13 @@ class Source:
                     call = Call(size, chunk_seed(self.seed, model_index, chunk_index), None)
                     raise _changed_shape(model, "data sets", part.shape[1:], parts[0].shape[1:], call)
             data = np.concatenate(parts)
-            drawn.append(data if transform is None else _transformed(model, data, transform))
+            try:
+                drawn.append(data if transform is None else transform(data))
+            except ValueError as error:
+                raise SimulationError(
+                    f"Model {model.name!r} failed: its simulator returned data sets of shape {data.shape[1:]}, which "
+                    f"do not fit those before ({error}); every call must return the same shape."
+                ) from error
         return drawn
 
     def _padded_chunk(self, model_index: int, chunk_index: int, size: int, asked: NumObsRange) -> NDArray[np.float64]:
@@ -143,13 +149,3 @@ def _changed_shape(
 ) -> SimulationError:
     problem = f"returned {what} of shape {shape}, and of shape {before} before; every call must return the same shape"
     return model.failure(f"its simulator {problem}", call)
-
-
-def _transformed(model: Model, data: NDArray[np.generic], transform: Transform) -> NDArray[np.generic]:
-    try:
-        return transform(data)
-    except ValueError as error:
-        raise SimulationError(
-            f"Model {model.name!r} failed: its simulator returned data sets of shape {data.shape[1:]}, which do not "
-            f"fit those before ({error}); every call must return the same shape."
-        ) from error

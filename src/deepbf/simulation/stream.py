@@ -53,7 +53,9 @@ class SimulationStream:
         self._num_datasets = num_datasets
         self._own_executor = None if executor is not None else ThreadPoolExecutor(1, "deepbf-simulation")
         self._executor: Executor = executor if executor is not None else self._own_executor  # pyright: ignore[reportAttributeAccessIssue]
-        self.num_ahead = num_ahead if num_ahead is not None else 2 + _num_workers(executor)
+        # As many tasks as the executor runs at once, as far as it says, and two more.
+        num_workers = 1 if executor is None else int(getattr(executor, "_max_workers", 4))
+        self.num_ahead = num_ahead if num_ahead is not None else 2 + num_workers
         self._tasks: deque[Future[list[NDArray[np.generic]]]] = deque()
         self._next_chunk = first_chunk
         # Where the layout does not know the shape of a data set yet, the first data tell, and all others must agree.
@@ -143,13 +145,6 @@ def _naming_dead_workers() -> Iterator[None]:
             f"A worker of the executor died ({error}). A simulator may have crashed Python, or the system may have run "
             "out of memory and ended it. Try fewer workers, and each model alone: model.simulate(100, seed=1)."
         ) from error
-
-
-def _num_workers(executor: Executor | None) -> int:
-    """Return how many tasks the executor runs at once, as far as it says; 4 for one that does not."""
-    if executor is None:
-        return 1
-    return int(getattr(executor, "_max_workers", 4))
 
 
 def check_executor(executor: object, models: Sequence[Model]) -> None:

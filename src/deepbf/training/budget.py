@@ -93,8 +93,6 @@ class Clock:
         self._num_booked = 0
         # Time to keep back for the last held-out loss; learned from the first one.
         self.reserve = 0.0
-        # What the last block cost.
-        self.block_seconds = 0.0
         self.num_done = 0
 
     @property
@@ -141,18 +139,19 @@ class Clock:
             # The first block is mostly compilation: it starts the clock of training, and says nothing of its pace.
             self._first_step_at = self.elapsed()
         else:
-            self.block_seconds = seconds
             cost = seconds / num_steps
             self._step_seconds = cost if self._step_seconds is None else 0.8 * self._step_seconds + 0.2 * cost
         self.num_done += num_steps
+
+    def since_first_step(self) -> float:
+        """Return the seconds since the first step was done; 0 before."""
+        return 0.0 if self._first_step_at is None else self.elapsed() - self._first_step_at
 
     def share(self) -> float:
         """Return the share of the budget spent, from 0 at the first step to 1."""
         if self._planned_steps is not None:
             return self.num_done / self._planned_steps
-        if self._first_step_at is None:
-            return 0.0
-        return (self.elapsed() - self._first_step_at) / self._training_seconds()
+        return self.since_first_step() / self._training_seconds()
 
     def seconds_left(self) -> float:
         """Return the time left, known or estimated."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from deepbf.layout.data_layout import DataLayout
 from deepbf.networks.base import AbstractPreparation, InputLayout
 from deepbf.networks.ensemble import compile_evaluation, in_batches
 from deepbf.simulation.source import CHUNK_SIZE
@@ -35,13 +36,21 @@ class HeldOut:
         num_rows = len(rows[0])
         chunk_of_row = self._next_chunk + np.arange(num_rows) // CHUNK_SIZE
         self._next_chunk += -(-num_rows // CHUNK_SIZE)
-        kept = (chunk_of_row % ONE_IN == FIRST) & (chunk_of_row < ONE_IN * MOST_DATASETS // CHUNK_SIZE)
+        kept = self._is_kept(chunk_of_row)
         if not kept.any():
             return list(rows)
         self.num_rows += int(kept.sum())
         for model_index, model_rows in enumerate(rows):
             self._kept[model_index].append(model_rows[kept])
         return [model_rows[~kept] for model_rows in rows]
+
+    def num_among(self, num_rows: int) -> int:
+        """Return how many of the first `num_rows` rows of each model were set aside, whole chunks alone."""
+        chunks = np.arange(num_rows // CHUNK_SIZE)
+        return int(CHUNK_SIZE * self._is_kept(chunks).sum())
+
+    def _is_kept(self, chunk: NDArray[np.intp]) -> NDArray[np.bool_]:
+        return (chunk % ONE_IN == FIRST) & (chunk < ONE_IN * MOST_DATASETS // CHUNK_SIZE)
 
     def rows(self) -> list[NDArray[np.float32]]:
         """Return what has been set aside, one array per model."""
@@ -261,6 +270,17 @@ class Intake:
                 self._pool.add([_with_weights(model_rows) for model_rows in chunk])
             else:
                 self._held_back.append(chunk)
+
+
+def num_obs_of(
+    rows: Sequence[NDArray[np.float32]], inputs: InputLayout, layout: DataLayout
+) -> NDArray[np.int32] | None:
+    """Return how many observations prepared data sets have, shape (models, data sets), if that varies."""
+    if not inputs.knows_size:
+        return None
+    # The last summary column is the number of observations as a share of the most.
+    shares = np.stack([own[:, inputs.num_summary - 1] for own in rows])
+    return np.round(shares * layout.sized.sizes[0][1]).astype(np.int32)
 
 
 def prepared_at_once(data_shape: tuple[int, ...]) -> int:

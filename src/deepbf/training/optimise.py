@@ -20,6 +20,7 @@ from deepbf._numerics import cross_entropy, log_evidence
 from deepbf.layout.data_layout import DataLayout
 from deepbf.losses import Loss
 from deepbf.networks.base import AbstractNetwork, NetworkKind
+from deepbf.networks.committee import Committee
 
 # A single freak batch early on must not throw the weights far away.
 LARGEST_GRADIENT = 1.0
@@ -123,8 +124,40 @@ ORTHOGONAL_RATE = 3.0
 FEWEST_ORTHOGONAL = 8
 
 
-def muon_of(networks: FlatNetworks) -> optax.GradientTransformation:
-    """Return Muon for the weight matrices of these networks, with Adam for everything else.
+def optimiser_of(networks: FlatNetworks) -> optax.GradientTransformation:
+    """Return the optimiser of these networks, before the learning rate: Adam, or Muon for those that ask for it.
+
+    The parts of a committee are trained as if each were alone: with gradients clipped apart, and rates of their own.
+    """
+    member = networks.member(networks.initial[0])
+    if not isinstance(member, Committee):
+        return muon_of(networks.arrays) if member.orthogonal else ADAM
+    pieces, start = [], 0
+    for part, rate in zip(member.networks, member.rates, strict=True):
+        flat, unravel = ravel_pytree(eqx.filter(part, eqx.is_array))
+        pieces.append((slice(start, start + flat.size), rate, muon_of(unravel) if part.orthogonal else ADAM))
+        start += flat.size
+
+    def init(params: Any) -> Any:
+        return tuple(optimiser.init(params[piece]) for piece, _, optimiser in pieces)
+
+    def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
+        stepped = [
+            optimiser.update(updates[piece], memory, params[piece])
+            for (piece, _, optimiser), memory in zip(pieces, state, strict=True)
+        ]
+        steps = [rate * cast(jax.Array, step) for (_, rate, _), (step, _) in zip(pieces, stepped, strict=True)]
+        # How far each part is believed, at the end of the vector, is not learned by these steps.
+        believed = jnp.zeros(updates.shape[0] - start)
+        return jnp.concatenate([*steps, believed]), tuple(memory for _, memory in stepped)
+
+    return optax.GradientTransformation(init, update)
+
+
+def muon_of(arrays: Callable[[jax.Array], Any]) -> optax.GradientTransformation:
+    """Return Muon for the weight matrices of a network, with Adam for everything else.
+
+    `arrays` turns its flat vector of weights into its arrays.
 
     Its steps go equally far in all directions of a matrix, those too that the loss hardly sees: what a network needs to
     say of rare data is learned in fewer steps.
@@ -135,10 +168,10 @@ def muon_of(networks: FlatNetworks) -> optax.GradientTransformation:
     )
 
     def init(params: Any) -> Any:
-        return layered.init(networks.arrays(params))
+        return layered.init(arrays(params))
 
     def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
-        step, state = layered.update(networks.arrays(updates), state, networks.arrays(params))
+        step, state = layered.update(arrays(updates), state, arrays(params))
         # Optimisers of optax point downhill; training walks against what it is given.
         return -ravel_pytree(step)[0], state
 
@@ -175,17 +208,24 @@ class Goal:
         What decides between weights.
     optimiser_of
         The optimiser of these networks, before the learning rate.
+    stacks
+        Whether simple classifiers may join the networks where simulations are few.
     """
 
     kind_of: KindOf
     objective: Objective
     judge: Judge
-    optimiser_of: Callable[[FlatNetworks], optax.GradientTransformation] = lambda networks: ADAM
+    optimiser_of: Callable[[FlatNetworks], optax.GradientTransformation] = optimiser_of
+    stacks: bool = False
 
 
-def classification(kind_of: KindOf, loss: Loss, *, weighted: bool = False) -> Goal:
-    """Return the goal of telling models apart: networks that give log odds, from rows that may end with a weight."""
-    return Goal(kind_of, _weighing(loss) if weighted else classifying(loss), held_out_cross_entropy)
+def classification(kind_of: KindOf, loss: Loss, *, weighted: bool = False, stacks: bool = False) -> Goal:
+    """Return the goal of telling models apart: networks that give log odds, from rows that may end with a weight.
+
+    With `stacks`, simple classifiers may join the networks where simulations are few.
+    """
+    objective = _weighing(loss) if weighted else classifying(loss)
+    return Goal(kind_of, objective, held_out_cross_entropy, stacks=stacks)
 
 
 def classifying(loss: Loss) -> Objective:
@@ -194,8 +234,10 @@ def classifying(loss: Loss) -> Objective:
     def objective(network: AbstractNetwork, batch: jax.Array, step: jax.Array) -> jax.Array:
         del step
         num_models, batch_size, width = batch.shape
-        log_odds = network(batch.reshape(num_models * batch_size, width))
-        return loss(log_odds, jnp.repeat(jnp.arange(num_models), batch_size)).mean()
+        labels = jnp.repeat(jnp.arange(num_models), batch_size)
+        # Parts share no weights, so the sum of their losses trains each as if it were alone.
+        parts = network.parts(batch.reshape(num_models * batch_size, width))
+        return sum(loss(log_odds, labels).mean() for log_odds in parts)  # pyright: ignore[reportReturnType]
 
     return objective
 
@@ -207,8 +249,9 @@ def _weighing(loss: Loss) -> Objective:
         del step
         num_models, batch_size, width = batch.shape
         rows = batch.reshape(num_models * batch_size, width)
-        losses = loss(network(rows[:, :-1]), jnp.repeat(jnp.arange(num_models), batch_size))
-        return (rows[:, -1] * losses).mean()
+        labels = jnp.repeat(jnp.arange(num_models), batch_size)
+        parts = network.parts(rows[:, :-1])
+        return sum((rows[:, -1] * loss(log_odds, labels)).mean() for log_odds in parts)  # pyright: ignore[reportReturnType]
 
     return objective
 

@@ -50,15 +50,29 @@ def run_pilot(
     """Return the first data sets of the training stream, after checking that the models' data fit together.
 
     `num_datasets` bounds what may be drawn of each model, `seconds` how long; at least one chunk is always drawn.
+    Raises KeyboardInterrupt if Ctrl-C comes first.
     """
     start = time.monotonic()
     wanted = min(PILOT_DATASETS, num_datasets) if num_datasets is not None else PILOT_DATASETS
     parts: list[list[NDArray[np.generic]]] = []
     with SimulationStream(source, num_datasets=wanted, executor=executor) as stream:
         while not stream.exhausted:
-            parts.append(_take_or_stop(stream, stop))
-            if len(parts) == 1:
-                _check_same_shape(source, parts[0])
+            # Short waits, so that Ctrl-C is noticed while a slow simulator is at work.
+            if stop.requested:
+                raise KeyboardInterrupt
+            try:
+                part = stream.take(timeout=POLL_SECONDS)
+            except TimeoutError:
+                continue
+            parts.append(part)
+            first, shape = source.models[0].name, part[0].shape[1:]
+            for model, model_data in zip(source.models, part, strict=True):
+                if model_data.shape[1:] != shape:
+                    raise SimulationError(
+                        f"models must make data sets of one shape to be compared; {first!r} makes {shape}, "
+                        f"{model.name!r} makes {model_data.shape[1:]}. Make both simulators return the same shape "
+                        "after the leading axis."
+                    )
             elapsed = time.monotonic() - start
             if seconds is not None and elapsed > PILOT_SHARE * seconds:
                 break
@@ -66,26 +80,3 @@ def run_pilot(
             stream.chunks_per_task = 8
     data = [np.concatenate(model_parts) for model_parts in zip(*parts, strict=True)]
     return Pilot(data, time.monotonic() - start)
-
-
-def _take_or_stop(stream: SimulationStream, stop: StopOnInterrupt) -> list[NDArray[np.generic]]:
-    """Return the next data, raising KeyboardInterrupt if Ctrl-C comes first."""
-    while True:
-        if stop.requested:
-            raise KeyboardInterrupt
-        try:
-            return stream.take(timeout=POLL_SECONDS)
-        except TimeoutError:
-            continue
-
-
-def _check_same_shape(source: Source, data: list[NDArray[np.generic]]) -> None:
-    """Raise unless all models make data sets of one shape."""
-    names = [model.name for model in source.models]
-    shapes = [model_data.shape[1:] for model_data in data]
-    for name, shape in zip(names, shapes, strict=True):
-        if shape != shapes[0]:
-            raise SimulationError(
-                f"models must make data sets of one shape to be compared; {names[0]!r} makes {shapes[0]}, "
-                f"{name!r} makes {shape}. Make both simulators return the same shape after the leading axis."
-            )

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 # Mini-batches handed to the compiled block at once: enough steps to forget the hand-over, few enough for the cache.
-BLOCK_BYTES = 16_000_000
+BLOCK_BYTES = 48_000_000
 MOST_STEPS_A_BLOCK = 64
 MOST_ENUMERATED = 6
 NUM_HALVES = 256
 # With the program itself and the compiler's working memory this keeps a fit under 1.5 GB.
-POOL_BYTES = 640_000_000
+POOL_BYTES = 560_000_000
 # Enough for two blocks of steps that use every simulation once.
-FRESH_BYTES = 4 * BLOCK_BYTES
+FRESH_BYTES = 2 * BLOCK_BYTES
 
 
 class Pool:
@@ -93,6 +93,14 @@ class Pool:
     def num_new_steps(self) -> int:
         """Return how many steps can be taken before some member has to use a simulation again."""
         return min(len(member.new) for member in self._members)
+
+    def num_rows_for(self, num_steps: int) -> int:
+        """Return how many rows per model must have come at least, for so many steps that use each once."""
+        if len(self._members) == 1:
+            return num_steps * self.batch_size
+        # A segment belongs to half of the members, rounded up at most.
+        largest = max(map(len, self._owners))
+        return num_steps * len(self._members) // largest * self.batch_size
 
     def num_steps_brought(self) -> int:
         """Return how many steps, taken or not, the rows so far are enough for, where each is used once."""

@@ -36,7 +36,7 @@ class Schedule:
     """
 
     peak_rate: float | None = None
-    batch_size: int = 128
+    batch_size: int = 256
     warm_up: float = 0.02
     decay_every: int | None = None
     average: bool = True

@@ -47,6 +47,12 @@ class TrainedEnsemble:
         What tells strange data from usual ones; None where nothing does.
     any_order
         Whether simulated observations come in any order, so that an observed order that is no accident is strange.
+    spread
+        What the members' distances from their mean are multiplied by, for their standard deviation to be the error of
+        the mean. Members trained on random halves of the simulations show it as it is; members that lack one fold of
+        them share most, and differ less.
+    simple
+        The simple classifiers that joined the networks, by name.
     """
 
     layout: DataLayout
@@ -58,6 +64,8 @@ class TrainedEnsemble:
     reference_num_obs: NDArray[np.int32] | None = None
     typicality: Typicality | None = None
     any_order: bool = False
+    spread: float = 1.0
+    simple: tuple[str, ...] = ()
 
 
 class PartialTrainingError(SimulationError):

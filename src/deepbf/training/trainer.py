@@ -20,15 +20,24 @@ from deepbf._numerics import log_evidence
 from deepbf.layout.data_layout import DataLayout
 from deepbf.models.model import SimulationError
 from deepbf.models.model_set import ModelSet
-from deepbf.networks.ensemble import ensemble_log_odds, in_batches, init_ensemble, settle_ensemble
+from deepbf.networks.committee import Committee, spread_weights, stacking_weights
+from deepbf.networks.ensemble import (
+    compile_evaluation,
+    ensemble_log_odds,
+    ensemble_parts,
+    in_batches,
+    init_ensemble,
+    settle_ensemble,
+)
 from deepbf.networks.registry import check_simulated
 from deepbf.simulation.source import CHUNK_SIZE, Source
 from deepbf.simulation.stream import SimulationStream
 from deepbf.standardise import Standardiser
-from deepbf.support import comes_in_any_order
+from deepbf.support import simulated_in_any_order
 from deepbf.training.budget import MOST_PASSES, Budget, Clock, fitting_batch_size
 from deepbf.training.console import ProgressBar, StopOnInterrupt
-from deepbf.training.intake import PREPARE_ROWS, Intake, Thinning, prepared_at_once
+from deepbf.training.few import FEWEST_FOLDS, MOST_SIMULATIONS, FewTrainer
+from deepbf.training.intake import PREPARE_ROWS, Intake, Thinning, num_obs_of, prepared_at_once
 from deepbf.training.optimise import FlatNetworks, Goal, init_state, make_block, muon_of
 from deepbf.training.pilot import POLL_SECONDS, Pilot, run_pilot
 from deepbf.training.pool import FRESH_BYTES, POOL_BYTES, Pool
@@ -42,8 +51,13 @@ AHEAD_BYTES = 64_000_000
 AHEAD_BYTES_ALL_FRESH = 256_000_000
 MOST_TASKS_AHEAD = 128
 PATIENCE_SECONDS = 1.0
-# Time for taking in simulations, as a share of a block's: more would leave too few steps to learn from them.
-FEED_SHARE = 1.0
+# Time for taking in simulations, as a share of all since the first step: where preparing them is dear, steps that use
+# them again teach more than more of them would. Data 1 (i), n = 128, 40 s, one run each: with as much time for each,
+# 8,300 steps and an excess of 1.0e-4; with this share, 14,900 steps and 0.7e-4 from a fifth of the simulations.
+FEED_SHARE = 0.25
+# Draws for each simulation, by a member that owns half of them, from which on new ones go before steps: used twice,
+# each still teaches; of "series-event", 60 s, one run each, twelve times tripled the excess of once.
+WORN_PASSES = 1.0
 # Of the most passes over simulations, those that are allowed at the start.
 FEWEST_PASSES = 6
 # Held-out losses taken before the network is trusted to choose among simulations.
@@ -92,6 +106,12 @@ def train(
             ahead_bytes = AHEAD_BYTES_ALL_FRESH if budget.all_fresh else AHEAD_BYTES
             stream.num_ahead = max(stream.num_ahead, min(ahead_bytes // task_bytes, MOST_TASKS_AHEAD))
             stream.run_ahead()
+            num_expected = len(model_set) * budget.expected_datasets(len(model_set), pilot.num_datasets / pilot.seconds)
+            if goal.stacks and num_expected <= MOST_SIMULATIONS:
+                return FewTrainer(
+                    source.layout, pilot, standardiser, goal, stream, schedule, seconds=budget.seconds,
+                    started=started, num_members=max(num_members, FEWEST_FOLDS), seed=seeds.init,
+                ).run(bar, stop)  # fmt: skip
             trainer = Trainer(
                 source.layout, pilot, standardiser, goal, stream, schedule, budget, started, num_members=num_members,
                 init_key=jax.random.key(seeds.init % 2**31), draw_rng=np.random.default_rng(seeds.draws),
@@ -143,14 +163,14 @@ class Trainer:
         num_models = len(pilot.data)
         standardised = [standardiser(data) for data in pilot.data]
         self._layout = layout
+        self._num_pilot = pilot.num_datasets
         self._standardiser = standardiser
         self._stream = stream
         kind = goal.kind_of(layout)
         self._schedule = schedule.for_network(kind.peak_rate)
         self._preparation = kind.fit_preparation(standardised)
         inputs = self._inputs = self._preparation.layout(layout.shape)
-        structure = layout.arrays[0].structure
-        self._any_order = not layout.packed and structure.any_order and comes_in_any_order(pilot.data)
+        self._any_order = simulated_in_any_order(layout, pilot.data)
         batch_size = fitting_batch_size(
             schedule.batch_size, budget.expected_datasets(num_models, pilot.num_datasets / pilot.seconds)
         )
@@ -164,7 +184,11 @@ class Trainer:
             most_added=max(len(pilot.data[0]), PREPARE_ROWS // num_models),
         )  # fmt: skip
         self._networks = FlatNetworks(init_ensemble(kind, inputs, num_models, num_members, init_key))
-        optimiser = muon_of(self._networks) if schedule.orthogonal else goal.optimiser_of(self._networks)
+        member = self._networks.member(self._networks.initial[0])
+        orthogonal = schedule.orthogonal and not isinstance(member, Committee)
+        # The objective is the sum over parts.
+        self._num_parts = len(member.networks) if isinstance(member, Committee) else 1
+        optimiser = muon_of(self._networks.arrays) if orthogonal else goal.optimiser_of(self._networks)
         self._state = init_state(self._networks, optimiser)
         self._block = make_block(self._networks, goal.objective, optimiser)
         self._goal = goal
@@ -174,11 +198,14 @@ class Trainer:
             self._preparation, layout.shape, num_models, self._pool, thinning=thinning,
             num_steps_unthinned=self._clock.steps_until_check(CHECKS_BEFORE_THINNING + 1),
         )  # fmt: skip
-        self._judge = jax.jit(partial(_mean_log_odds, self._networks))
+        self._judge = jax.jit(partial(_mean_parts, self._networks))
+        # How far each part of a committee is believed.
+        self._believed: NDArray[np.float64] = np.ones(1)
         self._reference: jax.Array | None = None
         self._best: jax.Array | None = None
         self._held_out_loss: float | None = None
         self._last_loss = 0.0
+        self._feeding_seconds = 0.0
         self._history: list[dict[str, float]] = []
         self._intake.feed(standardised)
 
@@ -207,7 +234,7 @@ class Trainer:
             self._state, losses = self._block(self._state, *drawn.arrays())
             # While the block runs, take in what has been simulated and draw the data of the next one.
             following = self._next_block(stop)
-            loss = self._last_loss = float(np.mean(losses))
+            loss = self._last_loss = float(np.mean(losses)) / self._num_parts
             end = time.monotonic()
             self._clock.done(drawn.num_steps, end - max(begin, last_end))
             last_end = end
@@ -238,12 +265,14 @@ class Trainer:
         return None
 
     def _feed_what_is_ready(self) -> None:
-        """Take in finished simulations, for less time than a block runs, and no more than its successors can use."""
-        end = time.monotonic() + FEED_SHARE * self._clock.block_seconds
+        """Take in finished simulations, for a share of the time, and no more than the next blocks can use."""
         while self._stream.ready() and self._pool.num_new_steps() < 2 * self._pool.most_steps_a_block:
-            self._intake.feed(self._stream.take())
-            if time.monotonic() > end:
+            spent = self._feeding_seconds > FEED_SHARE * self._clock.since_first_step()
+            if spent and self._pool.num_passes() < WORN_PASSES:
                 return
+            begin = time.monotonic()
+            self._intake.feed(self._stream.take())
+            self._feeding_seconds += time.monotonic() - begin
 
     def _drawable(self, num_steps: int) -> int:
         """Return how many of these steps can be drawn now: from new simulations, or from old ones where allowed."""
@@ -275,7 +304,7 @@ class Trainer:
         judge = partial(self._judge, jnp.copy(self._weights()[:1]), self._settling_batch())
 
         def score(rows: NDArray[np.float32]) -> NDArray[np.floating]:
-            return log_softmax(log_evidence(in_batches(judge, rows, PREPARE_ROWS)), axis=-1)
+            return log_softmax(log_evidence(in_batches(judge, rows, PREPARE_ROWS, axis=1).mean(axis=0)), axis=-1)
 
         self._intake.choose_by(score)
 
@@ -285,13 +314,14 @@ class Trainer:
     def _check(self, loss: float) -> None:
         """Take the held-out loss of the current weights, and keep them if they beat the best so far."""
         begin = time.monotonic()
-        current = self._loss_of(self._weights())
+        current, believed = self._judged(self._weights())
         # Where every step brings fresh simulations, later is better; old weights are worth keeping only against
         # simulations learned by heart.
         keep_best = self._clock.by_time or self._all_simulated()
-        best = self._loss_of(self._best) if keep_best and self._best is not None else math.inf
+        best, believed_best = (math.inf, believed) if self._best is None or not keep_best else self._judged(self._best)
         if current <= best:
             self._best = jnp.copy(self._weights())
+        self._believed = believed if current <= best else believed_best
         self._held_out_loss = min(current, best)
         self._clock.reserve = 1.5 * (time.monotonic() - begin)
         self._history.append(
@@ -300,21 +330,29 @@ class Trainer:
         if self._intake.wants_score and len(self._history) >= CHECKS_BEFORE_THINNING:
             self._start_thinning()
 
-    def _loss_of(self, weights: jax.Array) -> float:
-        return self._goal.judge(self._held_out_log_odds(weights))
+    def _judged(self, weights: jax.Array) -> tuple[float, NDArray[np.float64]]:
+        """Return the held-out loss, and how far each part is then believed."""
+        parts = self._held_out_parts(weights)
+        believed = stacking_weights(parts, preferred=0) if len(parts[0]) > 1 else np.ones(1)
+        return self._goal.judge(_combined(believed, parts)), believed
 
-    def _held_out_log_odds(self, weights: jax.Array) -> NDArray[np.float32]:
-        """Return the ensemble's mean log odds at the simulations set aside, shape (models, data sets, K - 1)."""
+    def _held_out_parts(self, weights: jax.Array) -> list[NDArray[np.float32]]:
+        """Return the parts' mean log odds at the simulations set aside, for each model (parts, data sets, K - 1)."""
         judge = partial(self._judge, weights, self._settling_batch())
-        return np.stack([in_batches(judge, rows, PREPARE_ROWS) for rows in self._intake.held_out.rows()])
+        return [in_batches(judge, rows, PREPARE_ROWS, axis=1) for rows in self._held_out_rows()]
 
-    def _held_out_num_obs(self) -> NDArray[np.int32] | None:
-        """Return how many observations the simulations set aside have, if that varies."""
-        if not self._inputs.knows_size:
-            return None
-        # The last summary column is the number of observations as a share of the most.
-        shares = np.stack([rows[:, self._inputs.num_summary - 1] for rows in self._intake.held_out.rows()])
-        return np.round(shares * self._layout.sized.sizes[0][1]).astype(np.int32)
+    def _held_out_rows(self) -> list[NDArray[np.float32]]:
+        """Return the simulations to judge by, one array per model.
+
+        Where steps are planned, those that must have come with what the steps so far were trained on: what was
+        simulated ahead is a matter of the clock, and the same seed must give the same weights of the parts.
+        """
+        rows = self._intake.held_out.rows()
+        if self._clock.by_time:
+            return rows
+        num_needed = self._pool.num_rows_for(self._clock.num_done)
+        num_rows = self._intake.held_out.num_among(max(self._num_pilot, num_needed))
+        return [own[:num_rows] for own in rows]
 
     def _settling_batch(self) -> jax.Array:
         if self._reference is None:
@@ -327,6 +365,9 @@ class Trainer:
             self._check(self._last_loss)
         best = self._weights() if self._best is None else self._best
         networks = settle_ensemble(self._networks.ensemble(best), self._settling_batch())
+        if isinstance(networks, Committee):
+            networks = networks.believing(spread_weights(self._believed, len(best)))
+        answer = compile_evaluation(lambda rows: ensemble_log_odds(networks, rows).mean(axis=0))
         record = TrainingRecord(
             num_steps=self._clock.num_done,
             num_simulations=self._intake.num_simulations,
@@ -341,8 +382,8 @@ class Trainer:
             self._preparation,
             networks,
             record,
-            self._held_out_log_odds(best),
-            self._held_out_num_obs(),
+            np.stack([in_batches(answer, rows, PREPARE_ROWS) for rows in self._held_out_rows()]),
+            num_obs_of(self._held_out_rows(), self._inputs, self._layout),
             typicality=self._intake.typicality(self._inputs),
             any_order=self._any_order,
         )
@@ -370,6 +411,11 @@ class DrawnBlock:
         return jnp.asarray(self.batches), jnp.asarray(self.rates), jnp.asarray(self.num_steps, jnp.int32)
 
 
-def _mean_log_odds(networks: FlatNetworks, weights: jax.Array, reference: jax.Array, inputs: jax.Array) -> jax.Array:
-    """Return the ensemble's mean log odds, shape (batch, K - 1)."""
-    return ensemble_log_odds(settle_ensemble(networks.ensemble(weights), reference), inputs).mean(axis=0)
+def _combined(believed: NDArray[np.float64], parts: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
+    """Return the weighted mean over parts, shape (models, data sets, K - 1)."""
+    return np.stack([np.tensordot(believed, odds, axes=1) for odds in parts]).astype(np.float32)
+
+
+def _mean_parts(networks: FlatNetworks, weights: jax.Array, reference: jax.Array, inputs: jax.Array) -> jax.Array:
+    """Return the log odds of each part, the mean over the ensemble, shape (parts, batch, K - 1)."""
+    return ensemble_parts(settle_ensemble(networks.ensemble(weights), reference), inputs)

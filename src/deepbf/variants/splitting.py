@@ -154,7 +154,20 @@ class Variants:
         (1,)
         """
         batch = self._batch(data)
-        places = _training_places(training, batch.shape[1])
+        num_obs = batch.shape[1]
+        if isinstance(training, int | np.integer):
+            places = np.arange(_check_training("training", training, num_obs))
+        else:
+            places = np.asarray(training)
+            if places.ndim != 1 or places.dtype.kind not in "iu" or len(np.unique(places)) != len(places):
+                raise TypeError(
+                    f"training must be a number of observations, or their places, each once; received {training!r}."
+                )
+            if len(places) == 0 or places.min() < 0 or places.max() >= num_obs:
+                raise ValueError(
+                    f"training must list places from 0 to {num_obs - 1}, at least one; received {training!r}."
+                )
+            _check_training("the number of places in training", len(places), num_obs)
         whole, part = self._members(batch), self._members(batch[:, places])
         return self._result("partial", whole - part, (whole, part))
 
@@ -358,7 +371,7 @@ def fit_variants(
     28
     """
     num_obs = _checks.check_count("num_obs", num_obs, least=2)
-    sizes = [num_training] if isinstance(num_training, int) else list(num_training)
+    sizes = [num_training] if isinstance(num_training, int | np.integer) else list(num_training)
     if not sizes:
         raise ValueError("num_training must be at least one number of observations; received none.")
     smallest = min(_check_training("num_training", size, num_obs) for size in sizes)
@@ -381,18 +394,3 @@ def _check_training(argument: str, number: object, num_obs: int) -> int:
             f"received {size}."
         )
     return size
-
-
-def _training_places(training: int | Sequence[int], num_obs: int) -> NDArray[np.intp]:
-    """Return the places of the training observations, given as such or as their number."""
-    if isinstance(training, int | np.integer):
-        return np.arange(_check_training("training", training, num_obs))
-    places = np.asarray(training)
-    if places.ndim != 1 or places.dtype.kind not in "iu" or len(np.unique(places)) != len(places):
-        raise TypeError(
-            f"training must be a number of observations, or their places, each once; received {training!r}."
-        )
-    if len(places) == 0 or places.min() < 0 or places.max() >= num_obs:
-        raise ValueError(f"training must list places from 0 to {num_obs - 1}, at least one; received {training!r}.")
-    _check_training("the number of places in training", len(places), num_obs)
-    return places.astype(np.intp)

@@ -270,12 +270,7 @@ class _Comparison:
 
     def pair(self, evidence: NDArray[np.float64]) -> tuple[int, int]:
         """Return which models the Bayes factor is about, by the rule of `BayesFactor.compare`."""
-        best_first = np.argsort(-(evidence + np.log(self.prior_probs)), kind="stable")
-        ranking = best_first if len(evidence) > 2 else np.arange(2)
-        first = int(ranking[0]) if self.model is None else self.estimator.index_of("model", self.model)
-        if self.over is not None:
-            return first, self.estimator.index_of("over", self.over)
-        return first, next(int(k) for k in ranking if k != first)
+        return self.estimator.compared_pair(evidence, self.prior_probs, self.model, self.over)
 
     def answer(
         self, global_evidence: NDArray[np.float64], near: NearEvidence, *, radius: float, num_simulations: int

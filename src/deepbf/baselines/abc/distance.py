@@ -42,7 +42,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,20 +133,6 @@ class LearnedDistance:
             )
         with np.errstate(over="ignore"):
             return np.minimum(np.square(distances), np.finfo(np.float64).max)
-
-
-def check_distance(distance: object) -> PointDistance | DistanceFn:
-    """Return the distance that a name stands for, or the function or `PointDistance` itself; refuse anything else."""
-    if isinstance(distance, str):
-        return DISTANCES[_checks.check_choice("distance", distance, DISTANCES)]
-    if isinstance(distance, PointDistance):
-        return distance
-    if isinstance(distance, type) or not callable(distance):
-        raise TypeError(
-            f"distance must be one of {', '.join(map(repr, DISTANCES))}, a function of observed and simulated "
-            f"summaries, or an instance of a PointDistance; received {distance!r}. See deepbf.baselines.abc.distance."
-        )
-    return cast("DistanceFn", distance)
 
 
 def learn_distance(distance: PointDistance | DistanceFn, observed: Values, pilot: Values) -> LearnedDistance:

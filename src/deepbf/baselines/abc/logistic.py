@@ -18,8 +18,8 @@ from deepbf.baselines.abc.acceptance import (
     log_bf_error_from_counts,
 )
 from deepbf.baselines.abc.distance import Distance, Summary
-from deepbf.baselines.abc.nearest import Nearest, Table, read_table_and_rank
-from deepbf.baselines.abc.reference import Comparison, compare, name_ranks
+from deepbf.baselines.abc.nearest import Block, Nearest, Table, join_strata, rank
+from deepbf.baselines.abc.reference import Comparison, Stratum, compare, name_ranks
 from deepbf.baselines.baseline_result import BaselineResult
 from deepbf.models.model import Model
 
@@ -103,7 +103,14 @@ def abc_logistic(
         seed=seed,
     )
     check_num_kept(num_kept, comparison)
-    table, nearest = read_table_and_rank(comparison, num_kept)
+    # The table is read on the same walk that finds the nearest draws, so that nothing is simulated twice.
+    strata: list[Stratum] = []
+
+    def keep(block: Block) -> None:
+        strata.append(Stratum(block.draws, block.labels, block.points, block.num_undefined))
+
+    nearest, _ = rank(comparison, num_kept, num_kept, visit=keep)
+    table = join_strata(strata)
     log_prior, ranks = np.log(comparison.num_draws), name_ranks(comparison.model_set.names)
     fits, errors = [], []
     for row, point in enumerate(comparison.distance.to_points(comparison.observed)):
@@ -130,6 +137,7 @@ class _Local(NamedTuple):
     def of(cls, table: Table, nearest: Nearest, row: int) -> _Local:
         """Return the draws kept for one observed data set."""
         kept = nearest.draws[row] >= 0
+        # Both number the draws of the whole reference; the table's have gaps where summaries were nan.
         rows = np.searchsorted(table.draws, nearest.draws[row][kept])
         return cls(table.points[rows], table.labels[rows], epanechnikov(nearest.squared[row][kept]))
 

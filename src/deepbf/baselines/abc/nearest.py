@@ -293,27 +293,13 @@ class Table(NamedTuple):
 
 def read_table(comparison: Comparison) -> Table:
     """Return all draws in memory at once, which takes 8 bytes per feature and draw."""
-    return _join_strata(
+    return join_strata(
         list(comparison.walk(lambda stratum: stratum._replace(values=comparison.distance.to_points(stratum.values))))
     )
 
 
-def read_table_and_rank(comparison: Comparison, num_kept: int) -> tuple[Table, Nearest]:
-    """Return the table and, for each observed data set, its `num_kept` nearest draws, in one walk.
-
-    The numbers in `Nearest.draws` are those in `Table.draws`, which increase but have gaps where summaries were nan.
-    """
-    blocks: list[Stratum] = []
-    nearest, _ = rank(
-        comparison,
-        num_kept,
-        num_kept,
-        lambda block: blocks.append(Stratum(block.draws, block.labels, block.points, block.num_undefined)),
-    )
-    return _join_strata(blocks), nearest
-
-
-def _join_strata(strata: Sequence[Stratum]) -> Table:
+def join_strata(strata: Sequence[Stratum]) -> Table:
+    """Return strata, given in order and with points of the distance as their values, as one table."""
     return Table(
         np.concatenate([stratum.values for stratum in strata]),
         np.concatenate([stratum.labels for stratum in strata]),

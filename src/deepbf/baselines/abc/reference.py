@@ -21,11 +21,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from deepbf import _checks
 from deepbf.baselines.abc.distance import (
+    DISTANCES,
     Distance,
     LearnedDistance,
+    PointDistance,
     Summary,
     Values,
-    check_distance,
     learn_distance,
     summarise,
     summarise_observed,
@@ -226,7 +227,13 @@ def compare(
     model_set = ModelSet.of(models, prior_probs)
     num_simulations = _checks.check_count("num_simulations", num_simulations, least=len(model_set))
     seed = _checks.check_seed("seed", seed)
-    chosen_distance = check_distance(distance)
+    if isinstance(distance, str):
+        distance = DISTANCES[_checks.check_choice("distance", distance, DISTANCES)]
+    if isinstance(distance, type) or not (isinstance(distance, PointDistance) or callable(distance)):
+        raise TypeError(
+            f"distance must be one of {', '.join(map(repr, DISTANCES))}, a function of observed and simulated "
+            f"summaries, or an instance of a PointDistance; received {distance!r}. See deepbf.baselines.abc.distance."
+        )
     data = check_observed(model_set, observed, seed=seed)
     values = summarise_observed(summary, data)
     arrays = None
@@ -239,7 +246,15 @@ def compare(
             )
         arrays = _check_reference(model_set, reference, data.shape[1:])
         counts = np.array([len(array) for array in arrays], np.int64)
-    strata = _check_num_strata(num_strata, int(counts.sum()), given=arrays is not None)
+    num_draws = int(counts.sum())
+    strata = -(-num_draws // _DRAWS_AT_ONCE) if num_strata is None else _checks.check_count("num_strata", num_strata)
+    if num_strata is not None and num_draws % strata:
+        what = f"num_simulations={num_draws}" if arrays is None else f"the reference's {num_draws} draws"
+        divisor = next(n for n in range(min(strata, num_draws), 0, -1) if num_draws % n == 0)
+        raise ValueError(
+            f"num_strata must divide {what} into equal strata; received {strata}. Pass, for example, "
+            f"num_strata={divisor}."
+        )
     source = Reference(model_set, DrawOrder(counts, model_set.names, strata, seed), summary, seed, arrays)
     first = source.stratum(0)
     if len(first.values) == 0:
@@ -252,7 +267,7 @@ def compare(
             f"summary returned {values.shape[1]} numbers for an observed data set and {first.values.shape[1]} for a "
             "simulated one; it must return equally many for all data."
         )
-    return Comparison(model_set, values, source, first, learn_distance(chosen_distance, values, first.values))
+    return Comparison(model_set, values, source, first, learn_distance(distance, values, first.values))
 
 
 def name_ranks(names: Sequence[str]) -> NDArray[np.intp]:
@@ -307,17 +322,3 @@ def _check_reference(
             raise ValueError(f"reference[{k}] (model {name!r}) has {nonfinite}. Remove those data sets.")
         arrays.append(array)
     return arrays
-
-
-def _check_num_strata(num_strata: int | None, num_draws: int, *, given: bool) -> int:
-    if num_strata is None:
-        return -(-num_draws // _DRAWS_AT_ONCE)
-    num_strata = _checks.check_count("num_strata", num_strata)
-    if num_draws % num_strata:
-        what = f"the reference's {num_draws} draws" if given else f"num_simulations={num_draws}"
-        divisor = next(n for n in range(min(num_strata, num_draws), 0, -1) if num_draws % n == 0)
-        raise ValueError(
-            f"num_strata must divide {what} into equal strata; received {num_strata}. Pass, for example, "
-            f"num_strata={divisor}."
-        )
-    return num_strata

@@ -1,0 +1,324 @@
+"""Few simulations: in folds, every one of them is trained on and judged by, and simple classifiers join the networks.
+
+Each member of the ensemble is trained without one fold. At that fold it is judged, part by part: how long each network
+trains and how far each part is believed (`stacking_weights`) are decided by simulations that it has not seen, and none
+is set aside for good. The spread among members that each lack one fold gives the error, as in the jackknife.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from deepbf._numerics import cross_entropy, log_evidence
+from deepbf.layout.data_layout import DataLayout
+from deepbf.models.model import SimulationError
+from deepbf.networks.base import AbstractNetwork
+from deepbf.networks.boosted_trees import BoostedTrees
+from deepbf.networks.committee import Committee, spread_weights, stacking_weights
+from deepbf.networks.ensemble import compile_evaluation, in_batches, init_ensemble
+from deepbf.networks.log_linear import LogLinear
+from deepbf.simulation.stream import SimulationStream
+from deepbf.standardise import Standardiser
+from deepbf.support import Typicality, simulated_in_any_order
+from deepbf.training.budget import MOST_PASSES, fitting_batch_size
+from deepbf.training.console import ProgressBar, StopOnInterrupt
+from deepbf.training.intake import num_obs_of, prepared_at_once
+from deepbf.training.optimise import FlatNetworks, Goal, init_state, make_block
+from deepbf.training.pilot import POLL_SECONDS, Pilot
+from deepbf.training.schedule import Schedule
+from deepbf.training.trained import PartialTrainingError, TrainedEnsemble, TrainingRecord
+
+Floats = NDArray[np.float32]
+
+# Simulations in all, up to which folds and simple classifiers pay: beyond, networks on their own are as good.
+MOST_SIMULATIONS = 50_000
+# Held-out losses that decide how long a network trains.
+NUM_CHECKS = 20
+# At least as many folds: each member then is trained on four fifths of the simulations or more.
+FEWEST_FOLDS = 5
+# Rows per model below which folds say nothing.
+FEWEST_ROWS = 25
+# Of a budget in seconds, what goes into simulation, and what each simple classifier may take of the rest.
+SIMULATION_SHARE = 0.7
+SIMPLE_SHARE = 0.3
+
+
+class Folds:
+    """The prepared rows of all models, and which of them each member is trained on and judged by.
+
+    Parameters
+    ----------
+    rows
+        One array per model, as many rows of each.
+    num_folds
+        As many as there are members. Row i belongs to fold i modulo their number.
+    """
+
+    def __init__(self, rows: Sequence[Floats], num_folds: int) -> None:
+        self.rows = list(rows)
+        self.num_folds = num_folds
+        self._fold = np.arange(len(rows[0])) % num_folds
+
+    def outside(self, fold: int) -> NDArray[np.intp]:
+        """Return the places of the rows that this member is trained on, the same for every model."""
+        return np.flatnonzero(self._fold != fold)
+
+    def labelled(self, fold: int) -> tuple[Floats, NDArray[np.int64]]:
+        """Return the rows that this member is trained on, and the models that they came from."""
+        places = self.outside(fold)
+        labels = np.repeat(np.arange(len(self.rows)), len(places))
+        return np.concatenate([own[places] for own in self.rows]), labels
+
+    def by_fold(self) -> Floats:
+        """Return the rows that each member is judged by, shape (folds, models, rows, width), filled up with repeats."""
+        most = -(-len(self._fold) // self.num_folds)
+        places = [np.resize(np.flatnonzero(self._fold == fold), most) for fold in range(self.num_folds)]
+        return np.stack([np.stack([own[place] for own in self.rows]) for place in places])
+
+    def in_order(self, judged: NDArray[np.floating]) -> list[NDArray[np.floating]]:
+        """Return what was found by fold, shape (folds, parts, models, rows, columns), in the order of the rows.
+
+        One array per model, shape (parts, rows, columns).
+        """
+        num_rows = len(self._fold)
+        found = np.moveaxis(judged, 0, 3)
+        # Row i stands at place i // folds of fold i modulo folds.
+        flat = found.reshape(*found.shape[:2], -1, found.shape[-1])[:, :, :num_rows]
+        return [flat[:, model] for model in range(flat.shape[1])]
+
+
+class FoldBatches:
+    """Mini-batches for each member, from the rows outside its fold, every row as often as every other."""
+
+    def __init__(self, folds: Folds, batch_size: int, rng: np.random.Generator) -> None:
+        self._folds = folds
+        self._batch_size = batch_size
+        self._rng = rng
+        num_models = len(folds.rows)
+        self._waiting = [[np.zeros(0, np.intp)] * num_models for _ in range(folds.num_folds)]
+
+    def draw(self, num_steps: int) -> Floats:
+        """Return mini-batches, shape (steps, members, models, batch, width)."""
+        wanted = num_steps * self._batch_size
+        drawn = []
+        for fold, waiting in enumerate(self._waiting):
+            places = self._folds.outside(fold)
+            for model in range(len(waiting)):
+                while len(waiting[model]) < wanted:
+                    waiting[model] = np.concatenate([waiting[model], self._rng.permutation(places)])
+            taken = [self._folds.rows[model][queue[:wanted]] for model, queue in enumerate(waiting)]
+            self._waiting[fold] = [queue[wanted:] for queue in waiting]
+            drawn.append(np.stack([rows.reshape(num_steps, self._batch_size, -1) for rows in taken], axis=1))
+        return np.stack(drawn, axis=1)
+
+
+class FewTrainer:
+    """One run of training on few simulations: waits for all of them, then fits every member without its fold.
+
+    Parameters
+    ----------
+    layout, pilot, standardiser, stream
+        What data look like, the first simulations, their scales, and where the others come from.
+    goal, schedule
+        What is trained, and how.
+    seconds, started
+        The budget of the whole call, if it is one of time, and when that began by the monotonic clock.
+    num_members
+        How many folds there are.
+    seed
+        Of initial weights and mini-batches.
+    """
+
+    def __init__(
+        self,
+        layout: DataLayout,
+        pilot: Pilot,
+        standardiser: Standardiser,
+        goal: Goal,
+        stream: SimulationStream,
+        schedule: Schedule,
+        *,
+        seconds: float | None,
+        started: float,
+        num_members: int,
+        seed: int,
+    ) -> None:
+        standardised = [standardiser(data) for data in pilot.data]
+        self._layout = layout
+        self._standardiser = standardiser
+        self._goal = goal
+        self._stream = stream
+        self._started = started
+        self._seconds = seconds
+        self._num_members = num_members
+        self._seed = seed
+        self._any_order = simulated_in_any_order(layout, pilot.data)
+        self._kind = goal.kind_of(layout)
+        self._schedule = schedule.for_network(self._kind.peak_rate)
+        self._preparation = self._kind.fit_preparation(standardised)
+        self._prepare = compile_evaluation(self._preparation)
+        self._parts: list[list[Floats]] = [[] for _ in pilot.data]
+        self._take(standardised)
+
+    def run(self, bar: ProgressBar, stop: StopOnInterrupt) -> TrainedEnsemble:
+        """Simulate what the budget brings, or until Ctrl-C, and return the ensemble fitted to it."""
+        try:
+            self._simulate(bar, stop)
+        except SimulationError as error:
+            failure = PartialTrainingError(str(error))
+            failure.partial = self._fit(bar, "simulator failed") if self._num_rows >= FEWEST_ROWS else None
+            raise failure from error
+        elapsed = time.monotonic() - self._started
+        too_late = self._seconds is not None and elapsed > self._seconds
+        if (too_late or self._num_rows < FEWEST_ROWS) and stop.requested:
+            raise KeyboardInterrupt
+        if too_late or self._num_rows < FEWEST_ROWS:
+            raise RuntimeError(
+                f"no training step fitted into the budget: {self._num_rows} data sets per model were simulated in "
+                f"{elapsed:.1f} s, and training needs at least {FEWEST_ROWS}. Pass more seconds, or an executor with "
+                "more workers."
+            )
+        return self._fit(bar, "interrupted" if stop.requested else "budget")
+
+    @property
+    def _num_rows(self) -> int:
+        return sum(map(len, self._parts[0]))
+
+    def _take(self, standardised: Sequence[NDArray[np.generic]]) -> None:
+        prepared = in_batches(self._prepare, np.concatenate(standardised), prepared_at_once(self._layout.shape))
+        for kept, rows in zip(self._parts, np.split(prepared, len(self._parts)), strict=True):
+            kept.append(rows)
+
+    def _simulate(self, bar: ProgressBar, stop: StopOnInterrupt) -> None:
+        """Take in simulations until there are no more, or until the rest of the time is needed for training."""
+        end = math.inf if self._seconds is None else self._started + SIMULATION_SHARE * self._seconds
+        while not (self._stream.exhausted or stop.requested or time.monotonic() > end):
+            try:
+                self._take(self._stream.take(timeout=POLL_SECONDS))
+            except TimeoutError:
+                # Back to the loop, which looks at the clock and at Ctrl-C.
+                continue
+            self._show(bar, 0.0, math.nan)
+
+    def _fit(self, bar: ProgressBar, stopped: str) -> TrainedEnsemble:
+        rows = [np.concatenate(own) for own in self._parts]
+        inputs = self._preparation.layout(self._layout.shape)
+        key = jax.random.key(self._seed % 2**31)
+        networks = FlatNetworks(init_ensemble(self._kind, inputs, len(rows), self._num_members, key))
+        folds = Folds(rows, self._num_members)
+        deadline = None if self._seconds is None else self._started + self._seconds
+        simple = _fit_simple(folds, self._seed, deadline)
+        trained, num_steps = self._fit_networks(networks, folds, bar, deadline)
+        committee = trained.joined_by(tuple(simple.values()), inputs.width)
+        judged = folds.in_order(np.asarray(_parts_by_member(committee, jnp.asarray(folds.by_fold()))))
+        believed = stacking_weights(judged)
+        log_odds = [np.tensordot(believed, own, axes=1) for own in judged]
+        record = TrainingRecord(
+            num_steps=num_steps,
+            num_simulations=len(rows) * len(rows[0]),
+            seconds=time.monotonic() - self._started,
+            held_out_loss=_loss(log_odds),
+            stopped=stopped,
+        )
+        half = len(rows[0]) // 2
+        return TrainedEnsemble(
+            self._layout,
+            self._standardiser,
+            self._preparation,
+            committee.believing(spread_weights(believed, self._num_members)),
+            record,
+            np.stack(log_odds).astype(np.float32),
+            num_obs_of(rows, inputs, self._layout),
+            typicality=Typicality.fit([own[:half] for own in rows], [own[half:] for own in rows], inputs),
+            any_order=self._any_order,
+            # The delete-a-group jackknife: (K - 1) / K times the sum of squares is the variance of the mean.
+            spread=(self._num_members - 1) / math.sqrt(self._num_members),
+            simple=tuple(simple),
+        )
+
+    def _fit_networks(
+        self, networks: FlatNetworks, folds: Folds, bar: ProgressBar, deadline: float | None
+    ) -> tuple[Committee, int]:
+        """Return stacked committees, each part as it was when it did best at the folds it has not seen, and steps."""
+        optimiser = self._goal.optimiser_of(networks)
+        block = make_block(networks, self._goal.objective, optimiser)
+        state = init_state(networks, optimiser)
+        num_rows = len(folds.outside(0))
+        batch_size = fitting_batch_size(self._schedule.batch_size, num_rows)
+        num_steps = max(1, -(-MOST_PASSES * num_rows // (batch_size * NUM_CHECKS)))
+        batches = FoldBatches(folds, batch_size, np.random.default_rng(self._seed))
+        outside = jnp.asarray(folds.by_fold())
+        kept: list[jax.Array] = []
+        losses: list[list[float]] = []
+        for check in range(NUM_CHECKS):
+            progress = (check + np.arange(num_steps) / num_steps) / NUM_CHECKS
+            rates = self._schedule.rates(progress, np.arange(num_steps))
+            drawn = jnp.asarray(batches.draw(num_steps))
+            state, _ = block(state, drawn, jnp.asarray(rates), jnp.asarray(num_steps, jnp.int32))
+            judged = folds.in_order(np.asarray(_parts_by_member(networks.ensemble(state.averaged), outside)))
+            kept.append(jnp.copy(state.averaged))
+            losses.append([_loss([own[part] for own in judged]) for part in range(len(judged[0]))])
+            self._show(bar, (check + 1) / NUM_CHECKS, min(losses[-1]))
+            if deadline is not None and time.monotonic() > deadline:
+                break
+        found = [networks.ensemble(kept[moment]) for moment in np.argmin(np.asarray(losses), axis=0)]
+        committees = [one for one in found if isinstance(one, Committee)]
+        chosen = tuple(committee.networks[part] for part, committee in enumerate(committees))
+        first = committees[0]
+        return Committee(chosen, first.weights, first.columns, first.rates), len(losses) * num_steps
+
+    def _show(self, bar: ProgressBar, share: float, held_out: float) -> None:
+        left = 0.0 if self._seconds is None else self._seconds - (time.monotonic() - self._started)
+        bar.show(
+            share,
+            loss=held_out,
+            held_out=held_out,
+            num_simulations=len(self._parts) * self._num_rows,
+            seconds_left=left,
+        )
+
+
+def _fit_simple(folds: Folds, seed: int, deadline: float | None) -> dict[str, AbstractNetwork]:
+    """Return the simple classifiers that there is time for, by name, fitted without each fold in turn and stacked."""
+    kinds: dict[str, type[LogLinear] | type[BoostedTrees]] = {"log-linear": LogLinear, "boosted trees": BoostedTrees}
+    stacked: dict[str, AbstractNetwork] = {}
+    for name, kind in kinds.items():
+
+        def fit_without(fold: int, kind: type[LogLinear] | type[BoostedTrees] = kind) -> AbstractNetwork:
+            return kind.fit(*folds.labelled(fold), len(folds.rows), seed % 2**31 + fold)
+
+        begin = time.monotonic()
+        first = fit_without(0)
+        # What one fold took, the others will take; networks need the rest of the time.
+        needed = folds.num_folds * (time.monotonic() - begin)
+        if deadline is not None and needed > SIMPLE_SHARE * (deadline - begin):
+            continue
+        with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
+            others = list(threads.map(fit_without, range(1, folds.num_folds)))
+        stacked[name] = jax.tree.map(lambda *leaves: jnp.stack(leaves), first, *others)
+    return stacked
+
+
+@eqx.filter_jit
+def _parts_by_member(ensemble: AbstractNetwork, outside: jax.Array) -> jax.Array:
+    """Return the log odds of every member at its own fold, shape (folds, parts, models, rows, K - 1)."""
+    flat = outside.reshape(outside.shape[0], -1, outside.shape[-1])
+    found = eqx.filter_vmap(lambda network, rows: network.parts(rows))(ensemble, flat)
+    return found.reshape(*found.shape[:2], *outside.shape[1:3], found.shape[-1])
+
+
+def _loss(log_odds: Sequence[NDArray[np.floating]]) -> float:
+    """Return the mean cross-entropy of log odds, one array (rows, K - 1) per model that the rows came from."""
+    found = float(np.mean([cross_entropy(log_evidence(odds), label).mean() for label, odds in enumerate(log_odds)]))
+    # Weights that ran away must not be chosen.
+    return found if math.isfinite(found) else math.inf
