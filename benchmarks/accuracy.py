@@ -1,8 +1,13 @@
 """Error against the exact Bayes factor: every study, default network, 60 seconds a fit, fresh test data.
 
-Run: python benchmarks/accuracy.py                      every case, about 15 minutes
-     python benchmarks/accuracy.py data-1-i:128 data-3:2   some of them
-     python benchmarks/accuracy.py --out results.json       and write the numbers
+Beside the default stands a floor (benchmarks/floor.py): one plain network on raw data with the same time.
+
+Run: python benchmarks/accuracy.py                           every case, three seeds, with the floor: about two hours
+     python benchmarks/accuracy.py data-1-i:128 data-3:2     some of them
+     python benchmarks/accuracy.py --kept-out                the problems that no choice was made by
+     python benchmarks/accuracy.py --no-floor --seeds 1      one fit each
+
+Raw numbers are appended to benchmarks/results/accuracy.jsonl, and what is there already is not measured again.
 """
 
 import argparse
@@ -16,12 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from floor import fit_floor
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import log_softmax
+from scipy.stats import t as student_t
 
 import deepbf
-from deepbf._numerics import cross_entropy, log_evidence
-from deepbf.evaluation.accuracy import posterior_divergence
 from deepbf_studies import problems
 
 CASES = (
@@ -29,85 +34,98 @@ CASES = (
     ("data-1-ii", 2), ("data-1-ii", 32), ("data-1-ii", 128),
     ("data-3", 2), ("data-3", 32), ("data-3", 128),
     ("data-2", 2), ("data-2", 128),
+    ("t-test", 10), ("pairs", 40), ("heavy-counts", 32), ("normal-mean", 50), ("three-counts", 40),
+    ("correlated-covariates", 40), ("logistic-fixed", 30), ("change-counts", 20), ("field", 16),
+    ("series-event", 80), ("series-season", 60), ("series-variance-change", 100), ("series-hidden-states", 100),
+    ("ar-ma", 100),
     # 20 groups of 5 to 15 observations.
     ("random-effects", 20),
-    ("ar-ma", 100),
     # Mixed data: 40 trials, two pretests and the age.
     ("covariate", 40),
 )  # fmt: skip
-NUM_TEST = 20_000
+NUM_TEST = 10_000
 # An earlier seed, 987654, drew a Poisson data set of mean 6 for Data 1 (i), n = 128 (prior probability about 1e-7), far
 # outside the training simulations. In a fit that was looked at, two of four members had the wrong sign there; it is the
 # likely cause of two runs with an excess loss of 5e-4 and as large a standard error, whose estimators were not kept.
 TEST_SEED = 1_000_003
-# Beyond a Bayes factor of a million to one, no decision depends on the exact number.
+# Beyond a Bayes factor of a million to one, no decision depends on the exact number; within a thousand, many do.
 CLIP = np.log(1e6)
+INSIDE = np.log(1e3)
 NUM_EXTREMES = 1_000_000
+RESULTS = Path(__file__).parent / "results" / "accuracy.jsonl"
+
+Floats = NDArray[np.float64]
 
 
-def measure(name: str, num_obs: int, seconds: float, seed: int) -> dict[str, Any]:
+def measure(name: str, num_obs: int, seconds: float, seed: int, method: str) -> dict[str, Any]:
     """Fit, and compare with the exact answer on fresh data from each model."""
     study = problems.load(name, num_obs=num_obs)
-    begin = time.monotonic()
-    bf = deepbf.fit(study.models, structure=study.structure, seconds=seconds, seed=seed, progress=sys.stderr.isatty())
-    wall = time.monotonic() - begin
     tests = [model.simulate(NUM_TEST, seed=TEST_SEED + k).data for k, model in enumerate(study.models)]
-    members = [bf.log_bf_members(data) for data in tests]
-    estimates = [log_bf.mean(axis=0) for log_bf in members]
-    exacts = [study.exact_log_bf(data) for data in tests]
-    excess, error = excess_loss(estimates, exacts)
-    inside = [np.abs(exact) < CLIP for exact in exacts]
-    result: dict[str, Any] = {
-        "study": name,
-        "num_obs": num_obs,
-        "seed": seed,
-        "excess_loss": excess,
-        "excess_loss_standard_error": error,
-        "expected_kl": expected_kl(estimates, exacts),
-        "clipped_mse": float(
-            np.mean([np.mean(clipped_error(e, x) ** 2) for e, x in zip(estimates, exacts, strict=True)])
-        ),
-        "mean_posterior_prob": float(np.mean([expit(estimate).mean() for estimate in estimates])),
-        "interval_coverage": coverage(members, exacts, inside),
-        "wall_seconds": wall,
+    exacts = [exact_evidence(study, data) for data in tests]
+    result: dict[str, Any] = {"study": name, "num_obs": num_obs, "seconds": seconds, "seed": seed, "method": method}
+    begin = time.monotonic()
+    if method == "floor":
+        log_odds, steps = fit_floor(study, seconds, seed)
+        result["wall_seconds"] = time.monotonic() - begin
+        estimates = [np.pad(log_odds(data), ((0, 0), (0, 1))) for data in tests]
+        return result | {"steps": steps} | errors(estimates, exacts)
+    bf = deepbf.fit(study.models, structure=study.structure, seconds=seconds, seed=seed, progress=sys.stderr.isatty())
+    result["wall_seconds"] = time.monotonic() - begin
+    last = len(study.models) - 1
+    members = [np.stack([bf.log_bf_members(data, k, last) for k in range(last + 1)], axis=2) for data in tests]
+    result |= errors([one.mean(axis=0) for one in members], exacts)
+    result |= {
+        "coverage": coverage(members, exacts),
+        "network": bf.network,
         "steps": bf.record.num_steps,
         "simulations": bf.record.num_simulations,
         "peak_memory_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
     }
-    if (name, num_obs) == ("data-1-i", 128):
+    if (name, num_obs, seed) == ("data-1-i", 128, 1):
         result["nonfinite_in_a_million_extremes"] = count_nonfinite(bf, num_obs)
     return result
 
 
-def clipped_error(estimate: NDArray[np.float64], exact: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.clip(estimate, -CLIP, CLIP) - np.clip(exact, -CLIP, CLIP)
+def exact_evidence(study: problems.Study, data: Any) -> Floats:
+    """Return exact log evidences against the last model, shape (data sets, models)."""
+    if study.exact_log_evidence is not None:
+        evidence = study.exact_log_evidence(data)
+        return evidence - evidence[:, -1:]
+    return np.pad(study.exact_log_bf(data)[:, None], ((0, 0), (0, 1)))
 
 
-def excess_loss(estimates: list[NDArray[np.float64]], exacts: list[NDArray[np.float64]]) -> tuple[float, float]:
-    """Mean cross-entropy minus that of the exact Bayes factor, with its Monte Carlo standard error."""
-    differences = [
-        cross_entropy(log_evidence(estimate[:, None]), label) - cross_entropy(log_evidence(exact[:, None]), label)
-        for label, (estimate, exact) in enumerate(zip(estimates, exacts, strict=True))
-    ]
+def errors(estimates: list[Floats], exacts: list[Floats]) -> dict[str, float]:
+    """Return excess loss with its error, its expectation, and errors of the first log Bayes factor.
+
+    Log evidences against the last model, shape (data sets, models), for the data of each model. The excess is the mean
+    cross-entropy minus that of the exact answer. Its expectation has the labels averaged out under the exact posterior:
+    less noise, and never negative.
+    """
+    differences, divergences = [], []
+    for label, (estimate, exact) in enumerate(zip(estimates, exacts, strict=True)):
+        log_probs, exact_log_probs = log_softmax(estimate, axis=1), log_softmax(exact, axis=1)
+        differences.append(exact_log_probs[:, label] - log_probs[:, label])
+        divergences.append((np.exp(exact_log_probs) * (exact_log_probs - log_probs)).sum(axis=1))
+    first, exact_first = (np.concatenate([one[:, 0] - one[:, 1] for one in all_]) for all_ in (estimates, exacts))
+    inside = np.abs(exact_first) < INSIDE
+    clipped = np.clip(first, -CLIP, CLIP) - np.clip(exact_first, -CLIP, CLIP)
     variance = sum(d.var() / len(d) for d in differences) / len(differences) ** 2
-    return float(np.mean([d.mean() for d in differences])), float(np.sqrt(variance))
+    return {
+        "excess_loss": float(np.mean([d.mean() for d in differences])),
+        "excess_loss_standard_error": float(np.sqrt(variance)),
+        "expected_kl": float(np.mean(divergences)),
+        "error_inside": float(np.sqrt(np.mean((first - exact_first)[inside] ** 2))),
+        "clipped_mse": float(np.mean(clipped**2)),
+    }
 
 
-def expected_kl(estimates: list[NDArray[np.float64]], exacts: list[NDArray[np.float64]]) -> float:
-    """The same quantity with the labels averaged out under the exact posterior: less noise, never negative."""
-    return float(np.mean(posterior_divergence(np.concatenate(estimates), np.concatenate(exacts))))
-
-
-def coverage(
-    members: list[NDArray[np.float64]], exacts: list[NDArray[np.float64]], inside: list[NDArray[np.bool_]]
-) -> float:
-    """How often the 95% interval holds the exact value, where that is within the clip."""
-    from scipy.stats import t
-
+def coverage(members: list[Floats], exacts: list[Floats]) -> float:
+    """Return how often the 95% interval of the first log Bayes factor holds the exact one, where that is inside."""
     covered = []
-    for log_bf, exact, keep in zip(members, exacts, inside, strict=True):
-        half_width = t.ppf(0.975, len(log_bf) - 1) * log_bf.std(axis=0, ddof=1)
-        covered.append((np.abs(log_bf.mean(axis=0) - exact) <= half_width)[keep])
+    for found, exact in zip(members, exacts, strict=True):
+        log_bf, truth = found[:, :, 0] - found[:, :, 1], exact[:, 0] - exact[:, 1]
+        half_width = student_t.ppf(0.975, len(log_bf) - 1) * log_bf.std(axis=0, ddof=1)
+        covered.append((np.abs(log_bf.mean(axis=0) - truth) <= half_width)[np.abs(truth) < INSIDE])
     return float(np.concatenate(covered).mean())
 
 
@@ -131,26 +149,46 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="*", help="study:num_obs, such as data-1-i:128")
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--out", type=Path, help="write the results as JSON")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--kept-out", action="store_true", help="the problems that were kept out of development")
+    parser.add_argument("--no-floor", action="store_true", help="without the plain network beside the default")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="where raw numbers are kept, one line each")
     options = parser.parse_args()
-    chosen = [(case.split(":")[0], int(case.split(":")[1])) for case in options.cases] or list(CASES)
-    print(f"{'study':<14} {'n':>4} {'excess loss':>20} {'expected KL':>11} {'MSE':>6} {'mean prob':>9} "
-          f"{'coverage':>8} {'steps':>7} {'simulations':>11} {'wall s':>6} {'GB':>5}")  # fmt: skip
-    results = []
+    named = [(case.split(":")[0], int(case.split(":")[1])) for case in options.cases]
+    kept_out = [(name, problems.load(name).num_obs) for name in problems.KEPT_OUT]
+    chosen = named or (kept_out if options.kept_out else list(CASES))
+    methods = ["default"] if options.no_floor else ["default", "floor"]
+    kept = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
+    keys = ("study", "num_obs", "seconds", "seed", "method")
+    known = {tuple(one[key] for key in keys): one for one in kept}
     for name, num_obs in chosen:
-        # A process of its own for each case, so that its peak memory is its own too.
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-            result = process.submit(measure, name, num_obs, options.seconds, options.seed).result()
-        results.append(result)
-        print(f"{name:<14} {num_obs:>4} {result['excess_loss']:>11.1e} +- {result['excess_loss_standard_error']:.0e} "
-              f"{result['expected_kl']:>11.1e} {result['clipped_mse']:>6.3f} {result['mean_posterior_prob']:>9.4f} "
-              f"{result['interval_coverage']:>8.3f} {result['steps']:>7,} {result['simulations']:>11,} "
-              f"{result['wall_seconds']:>6.1f} {result['peak_memory_gb']:>5.2f}", flush=True)  # fmt: skip
-        if "nonfinite_in_a_million_extremes" in result:
-            print(f"  not finite, in a million data sets with extremes: {result['nonfinite_in_a_million_extremes']}")
-    if options.out is not None:
-        options.out.write_text(json.dumps(results, indent=2) + "\n")
+        for seed in options.seeds:
+            for method in methods:
+                key = (name, num_obs, options.seconds, seed, method)
+                if key in known:
+                    continue
+                # A process of its own for each case, so that its peak memory is its own too.
+                with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+                    known[key] = process.submit(measure, name, num_obs, options.seconds, seed, method).result()
+                with options.out.open("a") as file:
+                    file.write(json.dumps(known[key]) + "\n")
+        for method in methods:
+            print_row(method, [known[(name, num_obs, options.seconds, seed, method)] for seed in options.seeds])
+
+
+def print_row(method: str, results: list[dict[str, Any]]) -> None:
+    """Print the median over seeds, and the range, of each number."""
+
+    def written(key: str, form: str) -> str:
+        values = [result[key] for result in results if key in result]
+        return f"{np.median(values):{form}} ({min(values):{form}} to {max(values):{form}})" if values else ""
+
+    first = results[0]
+    print(f"{first['study']:<22} {first['num_obs']:>4} {method:<8} KL {written('expected_kl', '.1e')}, "
+          f"error inside {written('error_inside', '.3f')}, clipped MSE {written('clipped_mse', '.3f')}, "
+          f"coverage {written('coverage', '.2f')}, {first['steps']:,} steps", flush=True)  # fmt: skip
+    if "nonfinite_in_a_million_extremes" in first:
+        print(f"  not finite, in a million data sets with extremes: {first['nonfinite_in_a_million_extremes']}")
 
 
 if __name__ == "__main__":
