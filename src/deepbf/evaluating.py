@@ -15,10 +15,8 @@ from deepbf.evaluation import Evaluation, measure
 from deepbf.evaluation.log_bf_arrays import EXACT, check_names
 from deepbf.evaluation.measuring import as_attribute
 from deepbf.layout.data_layout import NumObsRange, describe_shapes, shapes_of
-from deepbf.models.model import Model, masked_where_absent
-from deepbf.models.model_set import ModelSet
-from deepbf.simulation.source import CHUNK_SIZE, Source
-from deepbf.simulation.stream import SimulationStream, check_executor
+from deepbf.models.model import Model, ModelSet, masked_where_absent
+from deepbf.simulation import CHUNK_SIZE, SimulationStream, Source, check_executor
 
 # Mixed into the seed, so that a fit and an evaluation given the same one never see the same simulations.
 SEED_OF_EVALUATION = 0x5EED

@@ -7,11 +7,18 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from deepbf.networks.base import AbstractNetwork, InputLayout, NetworkKind
-from deepbf.networks.committee import DOUBT, Committee, committee_kind, spread_weights, stacking_weights
-from deepbf.networks.ensemble import ensemble_log_odds, ensemble_parts, init_ensemble
-from deepbf.networks.plain import FreeNetwork, plain_vector
-from deepbf.networks.vector import ScaledMLP, prepare_vector
+from deepbf.networks.base import AbstractNetwork, FreeNetwork, InputLayout, NetworkKind
+from deepbf.networks.ensemble import (
+    DOUBT,
+    Committee,
+    committee_kind,
+    ensemble_log_odds,
+    ensemble_parts,
+    init_ensemble,
+    spread_weights,
+    stacking_weights,
+)
+from deepbf.networks.vector import ScaledMLP, plain_vector, prepare_vector
 
 
 def held_out(num_datasets: int = 4000) -> tuple[np.ndarray, ...]:

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
-from deepbf.networks.histogram import (
+from deepbf.networks.features import (
     FEWEST_RAMPS,
     MOST_RAMPS,
     RAMPS_IN_ALL,

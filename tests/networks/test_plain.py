@@ -6,7 +6,10 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.special import logsumexp
 
-from deepbf.networks.plain import plain_groups, plain_series, plain_set, plain_vector, tyler_scatter
+from deepbf.networks.nested import plain_groups
+from deepbf.networks.series_features import plain_series
+from deepbf.networks.sets import plain_set
+from deepbf.networks.vector import plain_vector, tyler_scatter
 
 SHAPES = {plain_vector: (6,), plain_set: (9,), plain_series: (20,), plain_groups: (4, 5)}
 EXTREMES = np.array([0.0, 1e-30, 1e15, -1e15, 1.0], np.float32)

@@ -10,13 +10,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
 from deepbf.networks import AbstractPreparation
-from deepbf.networks.histogram import MOST_RAMPS, choose_knots
+from deepbf.networks.features import MOST_RAMPS, choose_knots
+from deepbf.networks.paper_networks import SquashedSet
 from deepbf.networks.sets import SetSummary
 from deepbf.networks.vector import (
     WIDEST_DECORRELATED,
     CountedVector,
     ScaledVector,
-    SquashedSet,
     SquashedVector,
     prepare_plain_vector,
     prepare_vector,

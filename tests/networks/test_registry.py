@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from deepbf.layout import STRUCTURES, WHOLE, ArrayLayout, DataLayout, find_structure
-from deepbf.layout.observations import MOST_SORTED
+from deepbf.layout.structure import MOST_SORTED
 from deepbf.networks import check_network, choose_network
 from deepbf.networks.registry import summary_kind
 from tests.untrained import EVERY_INPUT, EVERY_NETWORK, untrained

@@ -10,7 +10,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from deepbf.networks import InputLayout
-from deepbf.networks.sets import OBSERVATIONS_AT_ONCE, DeepSet, DeepSet2, mean_over_observations
+from deepbf.networks.paper_networks import OBSERVATIONS_AT_ONCE, DeepSet2, mean_over_observations
+from deepbf.networks.sets import DeepSet
 from tests.untrained import SET_NETWORKS, pilot_data, untrained
 
 KEY = jax.random.key(1)

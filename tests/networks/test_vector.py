@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from deepbf.networks import NETWORKS, InputLayout
 from deepbf.networks.ensemble import init_ensemble
-from deepbf.networks.vector import BNN, FNN, ScaledMLP
+from deepbf.networks.paper_networks import BNN, FNN
+from deepbf.networks.vector import ScaledMLP
 
 KEY = jax.random.key(1)
 ROWS = np.random.default_rng(1).normal(2, 3, (50, 7)).astype(np.float32)

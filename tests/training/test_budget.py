@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from deepbf.training import Budget
-from deepbf.training.budget import MOST_PASSES, fitting_batch_size
+from deepbf.training.schedule import MOST_PASSES, fitting_batch_size
 
 
 def test_each_kind_of_budget() -> None:

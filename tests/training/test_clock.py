@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from deepbf.training import budget as clock_module
-from deepbf.training.budget import BLOCK_SECONDS, CHECK_SHARE, Clock
+from deepbf.training import schedule as clock_module
+from deepbf.training.schedule import BLOCK_SECONDS, CHECK_SHARE, Clock
 
 
 class FakeTime:

@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 from deepbf import Model, SimulationError
 from deepbf.simulation import CHUNK_SIZE, Source, chunk_seed
 from deepbf.training.console import StopOnInterrupt
-from deepbf.training.pilot import PILOT_DATASETS, run_pilot
+from deepbf.training.intake import PILOT_DATASETS, run_pilot
 from tests.simulators import NORMAL_MEAN, ZERO_MEAN, ChangesShapeFromChunk, FailsFromChunk
 
 

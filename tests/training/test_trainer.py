@@ -15,8 +15,8 @@ import deepbf
 from deepbf.estimator.fitting import PartialFitError
 from deepbf.simulation import CHUNK_SIZE
 from deepbf.training import trainer
-from deepbf.training.budget import fitting_batch_size
-from deepbf.training.pilot import PILOT_DATASETS
+from deepbf.training.intake import PILOT_DATASETS
+from deepbf.training.schedule import fitting_batch_size
 from tests.simulators import (
     FREE_MEAN,
     NORMAL_MEAN,

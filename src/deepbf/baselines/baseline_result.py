@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from deepbf import _checks
 from deepbf._numerics import log_posterior_probs
-from deepbf.models.model_set import ModelSet
+from deepbf.models.model import ModelSet
 
 _MOST_ROWS_PRINTED = 10
 # Data sets drawn from each model to learn their shape; two, since one might hide a missing leading axis.

@@ -16,8 +16,7 @@ from deepbf import _checks
 from deepbf.baselines.baseline_result import BaselineResult, check_observed
 from deepbf.baselines.bridge_sampling import Evidence, check_log_density, evidence_from_draws, import_blackjax
 from deepbf.baselines.log_joint import check_densities, log_likelihood_without_params
-from deepbf.models.model import Model
-from deepbf.models.model_set import ModelSet
+from deepbf.models.model import Model, ModelSet
 from deepbf.models.transform import Unconstrained
 
 _FEWEST_DRAWS_PER_CHAIN = 50

@@ -21,8 +21,7 @@ from deepbf import _checks
 from deepbf.baselines import log_joint as joint
 from deepbf.baselines.baseline_result import BaselineResult, check_observed
 from deepbf.baselines.log_joint import LogJoint, Points, Values
-from deepbf.models.model import Model
-from deepbf.models.model_set import ModelSet
+from deepbf.models.model import Model, ModelSet
 from deepbf.models.transform import Unconstrained
 
 LEAST_DRAWS = 100

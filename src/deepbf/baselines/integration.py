@@ -29,8 +29,7 @@ from deepbf.baselines.mode_search import (
     on_grid,
     prepare_search,
 )
-from deepbf.models.model import Model
-from deepbf.models.model_set import ModelSet
+from deepbf.models.model import Model, ModelSet
 from deepbf.models.transform import Unconstrained
 
 MOST_PARAMS = 3

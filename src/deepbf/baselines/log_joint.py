@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from deepbf.models.model import Model
-from deepbf.models.model_set import ModelSet
+from deepbf.models.model import Model, ModelSet
 from deepbf.models.transform import Unconstrained
 
 Points = NDArray[np.float64]

@@ -25,8 +25,8 @@ from deepbf.criticism.predictive_source import check_observed
 from deepbf.criticism.z_value_check import ZValues, z_values
 from deepbf.layout.structure import Structure, find_structure
 from deepbf.models.model import Model
-from deepbf.simulation.stream import check_executor
-from deepbf.training.budget import Budget
+from deepbf.simulation import check_executor
+from deepbf.training.schedule import Budget
 
 
 @dataclass(frozen=True)

@@ -31,17 +31,14 @@ from deepbf.estimator.fitting import check_num_obs, kept_if_stopped
 from deepbf.layout.data_layout import DATA, DataLayout
 from deepbf.layout.structure import Structure, Vector, find_structure
 from deepbf.models.hyperparameters import describe
-from deepbf.models.model import Model, SimulationError, Simulations
-from deepbf.models.model_set import ModelSet
+from deepbf.models.model import Model, ModelSet, SimulationError, Simulations
 from deepbf.models.transform import Unconstrained
 from deepbf.networks.base import AbstractNetwork, NetworkKind
 from deepbf.networks.registry import AUTO, check_simulated, summary_kind
-from deepbf.simulation.source import Source
-from deepbf.simulation.stream import check_executor
+from deepbf.simulation import Source, check_executor
 from deepbf.standardise import Standardiser
-from deepbf.training.budget import Budget
 from deepbf.training.optimise import ADAM, FlatNetworks, Goal
-from deepbf.training.schedule import Schedule
+from deepbf.training.schedule import Budget, Schedule
 from deepbf.training.trained import TrainedEnsemble
 from deepbf.training.trainer import train
 

@@ -20,8 +20,7 @@ from deepbf import _checks
 from deepbf.criticism.beside_parameters import inside
 from deepbf.criticism.posterior_network import AbstractPosteriorNetwork, ParameterScale
 from deepbf.layout.data_layout import Data, DataLayout
-from deepbf.layout.observations import check_observations
-from deepbf.layout.structure import is_absent
+from deepbf.layout.structure import check_observations, is_absent
 from deepbf.models.model import Model, Params, masked_where_absent
 from deepbf.models.transform import Unconstrained
 from deepbf.networks.base import AbstractPreparation

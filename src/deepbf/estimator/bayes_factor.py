@@ -26,8 +26,7 @@ from deepbf.layout.data_layout import Data, DataLayout, DataShape, describe_shap
 from deepbf.models.hyperparameters import check_values
 from deepbf.models.hyperparameters import describe as describe_ranges
 from deepbf.models.model import Model
-from deepbf.networks.committee import TwoViews
-from deepbf.networks.ensemble import compile_evaluation, ensemble_log_odds, in_batches
+from deepbf.networks.ensemble import TwoViews, compile_evaluation, ensemble_log_odds, in_batches
 from deepbf.networks.sets import SetSummary, SortedSet
 from deepbf.support import FEWEST_OF_SIZE, Support, of_about_the_size, support_of
 from deepbf.training.trained import TrainedEnsemble, TrainingRecord

@@ -14,14 +14,12 @@ from deepbf import _checks, losses
 from deepbf.estimator.bayes_factor import BayesFactor
 from deepbf.layout.data_layout import DataLayout, NumObsRange
 from deepbf.layout.structure import Structure, find_structure
-from deepbf.models.model import Model, SimulationError
-from deepbf.models.model_set import ModelSet
+from deepbf.models.model import Model, ModelSet, SimulationError
 from deepbf.networks.base import NetworkKind
 from deepbf.networks.registry import AUTO, COMMITTEE, JOINED, NETWORKS, check_network, choose_network, network_kind
-from deepbf.simulation.stream import check_executor
-from deepbf.training.budget import Budget
+from deepbf.simulation import check_executor
 from deepbf.training.optimise import classification
-from deepbf.training.schedule import AUTO_NAME, PAPER_NAME, PAPER_STEPS, THOROUGH_NAME, named_schedule
+from deepbf.training.schedule import AUTO_NAME, PAPER_NAME, PAPER_STEPS, THOROUGH_NAME, Budget, named_schedule
 from deepbf.training.trained import PartialTrainingError, TrainedEnsemble
 from deepbf.training.trainer import train
 

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 from deepbf import _checks
 from deepbf.estimator.curves import need_range
 from deepbf.layout.data_layout import Data, shapes_of
-from deepbf.models.model import Model
-from deepbf.models.model_set import ModelSet
+from deepbf.models.model import Model, ModelSet
 
 if TYPE_CHECKING:
     from deepbf.estimator.bayes_factor import BayesFactor

@@ -13,9 +13,10 @@ from deepbf.layout.data_layout import (
     shapes_of,
 )
 from deepbf.layout.groups import Nested
-from deepbf.layout.observations import Exchangeable, Series
 from deepbf.layout.structure import (
     STRUCTURES,
+    Exchangeable,
+    Series,
     Shape,
     Sizes,
     Structure,

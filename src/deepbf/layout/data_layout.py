@@ -21,8 +21,7 @@ from deepbf import _checks
 from deepbf.layout.structure import STRUCTURES, Shape, Sizes, Structure, absent_observations, count_present
 from deepbf.models.hyperparameters import Ranges, as_columns, draw_values
 from deepbf.models.hyperparameters import describe as describe_ranges
-from deepbf.models.model import Call, Model, SimulationError, fresh_seed
-from deepbf.models.model_set import ModelSet
+from deepbf.models.model import Call, Model, ModelSet, SimulationError, fresh_seed
 
 # What an array is called that is the whole of a data set.
 WHOLE = ""

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepbf import _checks
-from deepbf.layout.observations import warn_or_raise
-from deepbf.layout.structure import Shape, Sizes, Structure, count_present
+from deepbf.layout.structure import Shape, Sizes, Structure, count_present, warn_or_raise
 from deepbf.models.model import with_nan_for_absent
 
 _ADVICE = "Leave missing observations out of their group, if that they are missing tells nothing."

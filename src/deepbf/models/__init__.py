@@ -1,6 +1,5 @@
 """What the user brings: models, and sets of models with prior probabilities."""
 
-from deepbf.models.model import Model, SimulationError, Simulations
-from deepbf.models.model_set import ModelSet
+from deepbf.models.model import Model, ModelSet, SimulationError, Simulations
 
 __all__ = ["Model", "ModelSet", "SimulationError", "Simulations"]

@@ -223,3 +223,78 @@ def linked(kind: NetworkKind, link: Link | None) -> NetworkKind:
         return LinkedNetwork(kind.init(layout, num_models, key=key), link)
 
     return replace(kind, init=init)
+
+
+# A column that varies less than this is constant but for rounding.
+SMALLEST_SPREAD = 1e-6
+# Data sets of the pilot that the columns' scales are taken from.
+MOST_FOR_SCALES = 4096
+
+
+class AbstractColumns(Storable):
+    """The columns of a plain view, before they are scaled."""
+
+    @abc.abstractmethod
+    def __call__(self, data: jax.Array) -> jax.Array:
+        """Return columns, shape (batch, columns), from standardised data of shape (batch, ...)."""
+
+
+class PlainView(AbstractPreparation):
+    """Columns at mean 0 and unit spread over all models, far values pulled in; absent observations are nan.
+
+    Where their number varies, `largest` is the most observations, and their number joins the columns.
+    """
+
+    columns: AbstractColumns
+    location: jax.Array
+    spread: jax.Array
+    largest: int = eqx.field(static=True)
+
+    @classmethod
+    def fit(cls, columns: AbstractColumns, pilot: Pilot, *, any_size: bool = False) -> PlainView:
+        """Return the view by these columns of data like the pilot's, one array per model."""
+        read = eqx.filter_jit(columns)
+        each = max(2, MOST_FOR_SCALES // len(pilot))
+        found = np.concatenate([np.asarray(read(jnp.asarray(data[:each]))) for data in pilot]).astype(np.float64)
+        location, spread = found.mean(axis=0), found.std(axis=0)
+        absent = any_size and any(bool(np.isnan(data).any()) for data in pilot)
+        return cls(
+            columns,
+            jnp.asarray(location, jnp.float32),
+            jnp.asarray(np.where(spread > SMALLEST_SPREAD, spread, 1.0), jnp.float32),
+            pilot[0].shape[1] if absent else 0,
+        )
+
+    def __call__(self, data: jax.Array, fraction: float = 1.0) -> jax.Array:
+        """Return the scaled columns; where their number varies, observations may count as a `fraction` of theirs."""
+        scaled = squash((self.columns(data) - self.location) / self.spread)
+        if not self.largest:
+            return scaled
+        present = ~jnp.isnan(data.reshape(*data.shape[:2], -1)).any(axis=2)
+        number = fraction * present.sum(axis=1, keepdims=True)
+        log_size = 4.0 * jnp.log(number) / np.log(max(self.largest, 2)) - 2.0
+        return jnp.concatenate([scaled, log_size, number / self.largest], axis=1)
+
+    def layout(self, data_shape: tuple[int, ...]) -> InputLayout:
+        return InputLayout(0, self.location.size + (2 if self.largest else 0))
+
+
+FREE_WIDTH = 64
+FREE_DEPTH = 3
+
+
+class FreeNetwork(AbstractNetwork):
+    """Dense layers on everything that is known of the data: given time, it can learn any answer.
+
+    Its matrices take Muon's steps, with which it learned the same from a quarter of the time of Adam's.
+    """
+
+    orthogonal: ClassVar[bool] = True
+
+    layers: eqx.nn.MLP
+
+    def __init__(self, layout: InputLayout, num_models: int, *, key: jax.Array) -> None:
+        self.layers = eqx.nn.MLP(layout.width, num_models - 1, FREE_WIDTH, FREE_DEPTH, activation=jax.nn.gelu, key=key)
+
+    def __call__(self, inputs: jax.Array) -> jax.Array:
+        return jax.vmap(self.layers)(inputs)

@@ -1,10 +1,17 @@
-"""Ensembles: networks stacked along a leading axis of their weights and run together."""
+"""Networks that answer together: ensembles of equal members, and committees of parts of different kinds.
+
+An ensemble is stacked along a leading axis of its weights and run together. Every member of the default is a committee.
+Its informed network reads a summary with built-in knowledge of the data's structure; its free network reads a plain
+view of the values, and can learn whatever they say: what one is blind to another sees. Each part is trained as if it
+were alone. How far each is believed is decided by simulations that it was not trained on.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -13,8 +20,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import helmert
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
 
-from deepbf.networks.base import AbstractNetwork, InputLayout, NetworkKind
+from deepbf.networks.base import AbstractNetwork, AbstractPreparation, InputLayout, NetworkKind, Pilot
 
 Output = TypeVar("Output")
 
@@ -108,3 +118,176 @@ def in_batches(
     # One batch is standardised while others are computed: NumPy and XLA both let go of Python's lock.
     with ThreadPoolExecutor(1 + (os.cpu_count() or 1)) as threads:
         return np.concatenate(list(threads.map(compute, starts)), axis=axis)
+
+
+class TwoViews(AbstractPreparation):
+    """The columns of an informed network's summary, then the plain view of the same data."""
+
+    summary: AbstractPreparation
+    plain: AbstractPreparation
+
+    def __call__(self, data: jax.Array, fraction: float = 1.0) -> jax.Array:
+        """Return both views side by side; `fraction` is passed to summaries that take it (see `SetSummary`)."""
+        if fraction == 1.0:
+            return jnp.concatenate([self.summary(data), self.plain(data)], axis=1)
+        views = [view(data, fraction=fraction) for view in (self.summary, self.plain)]  # pyright: ignore[reportCallIssue]
+        return jnp.concatenate(views, axis=1)
+
+    def layout(self, data_shape: tuple[int, ...]) -> InputLayout:
+        summary, plain = self.summary.layout(data_shape), self.plain.layout(data_shape)
+        return replace(summary, num_beside=plain.width)
+
+
+class Committee(AbstractNetwork):
+    """Networks that read columns of the same row, and the weights with which their log odds are averaged.
+
+    `columns` says from where to where each part reads. `rates` are the parts' learning rates as shares of the largest.
+    """
+
+    networks: tuple[AbstractNetwork, ...]
+    weights: jax.Array
+    columns: tuple[tuple[int, int], ...] = eqx.field(static=True)
+    rates: tuple[float, ...] = eqx.field(static=True)
+
+    def parts(self, inputs: jax.Array) -> jax.Array:
+        return jnp.stack([network(rows) for network, rows in self._reading(inputs)])
+
+    def __call__(self, inputs: jax.Array) -> jax.Array:
+        return jnp.tensordot(self.weights, self.parts(inputs), axes=1)
+
+    def believing(self, weights: NDArray[np.float64]) -> Committee:
+        """Return the committee, or stacked ones, with these weights of its parts."""
+        return eqx.tree_at(lambda committee: committee.weights, self, jnp.asarray(weights, jnp.float32))
+
+    def joined_by(self, simple: Sequence[AbstractNetwork], width: int) -> Committee:
+        """Return stacked committees with these stacked classifiers, which read rows of this width, equally believed."""
+        networks = (*self.networks, *simple)
+        weights = jnp.full((len(self.weights), len(networks)), 1.0 / len(networks))
+        columns = (*self.columns, *((0, width) for _ in simple))
+        return Committee(networks, weights, columns, (*self.rates, *(0.0 for _ in simple)))
+
+    def settle(self, reference: jax.Array) -> Committee:
+        settled = tuple(network.settle(rows) for network, rows in self._reading(reference))
+        return eqx.tree_at(lambda committee: committee.networks, self, settled)
+
+    def _reading(self, inputs: jax.Array) -> list[tuple[AbstractNetwork, jax.Array]]:
+        return [
+            (network, inputs[:, start:stop]) for network, (start, stop) in zip(self.networks, self.columns, strict=True)
+        ]
+
+
+def committee_kind(informed: NetworkKind | None, free: NetworkKind, simple: Sequence[NetworkKind] = ()) -> NetworkKind:
+    """Return the kind whose members are committees: an informed network, a free one, and any simple classifiers.
+
+    Without an informed network there is but the plain view, which `free` prepares. Simple classifiers read everything.
+    """
+    peak_rate = max(0.0 if informed is None else informed.peak_rate, free.peak_rate)
+    kinds = (*(() if informed is None else (informed,)), free, *simple)
+
+    def fit(pilot: Pilot) -> AbstractPreparation:
+        plain = free.fit_preparation(pilot)
+        return plain if informed is None else TwoViews(informed.fit_preparation(pilot), plain)
+
+    def init(layout: InputLayout, num_models: int, *, key: jax.Array) -> Committee:
+        summary = replace(layout, num_beside=0)
+        layouts, columns = [], []
+        if informed is not None:
+            layouts.append(summary)
+            columns.append((0, summary.width))
+        num_plain = layout.width if informed is None else layout.num_beside
+        layouts.append(InputLayout(0, num_plain))
+        columns.append((layout.width - num_plain, layout.width))
+        layouts += [InputLayout(0, layout.width)] * len(simple)
+        columns += [(0, layout.width)] * len(simple)
+        keys = jax.random.split(key, len(kinds))
+        networks = tuple(
+            kind.init(own, num_models, key=own_key) for kind, own, own_key in zip(kinds, layouts, keys, strict=True)
+        )
+        rates = tuple(kind.peak_rate / peak_rate for kind in kinds)
+        return Committee(networks, jnp.full(len(kinds), 1.0 / len(kinds)), tuple(columns), rates)
+
+    return NetworkKind(fit, init, peak_rate, any_num_obs=free.any_num_obs)
+
+
+# Standard errors of a difference between losses that chance accounts for.
+CHANCE = 2.0
+
+
+def stacking_weights(log_odds: Sequence[NDArray[np.floating]], *, preferred: int | None = None) -> NDArray[np.float64]:
+    """Return the weights, at least 0 and summing to 1, with which the parts' mean has the least cross-entropy.
+
+    `log_odds` has one array per model that the data sets came from, shape (parts, data sets, K - 1), at simulations
+    that no part was trained on. The loss is convex in the weights (stacking, Wolpert 1992; of log odds, not of
+    probabilities, so that the answer stays a log Bayes factor).
+
+    A `preferred` part has all the weight, unless others improve on it by more than chance, two standard errors of the
+    difference. An informed network goes on in the right form where no simulation is, which losses do not show.
+
+    Examples
+    --------
+    >>> right, blind = np.full((200, 1), 3.0), np.zeros((200, 1))
+    >>> stacking_weights([np.stack([right, blind]), np.stack([-right, blind])]).round(2).tolist()
+    [1.0, 0.0]
+    """
+    num_parts = len(log_odds[0])
+    evidence = [np.concatenate([odds, np.zeros_like(odds[..., :1])], axis=-1).astype(np.float64) for odds in log_odds]
+
+    def loss_and_slope(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        loss, slope = 0.0, np.zeros(num_parts)
+        for label, parts in enumerate(evidence):
+            mixed = np.tensordot(weights, parts, axes=1)
+            loss -= log_softmax(mixed, axis=-1)[:, label].mean()
+            residual = softmax(mixed, axis=-1)
+            residual[:, label] -= 1.0
+            slope += np.einsum("pdk,dk->p", parts, residual) / len(residual)
+        return loss / len(evidence), slope / len(evidence)
+
+    found = minimize(
+        loss_and_slope,
+        np.full(num_parts, 1.0 / num_parts),
+        jac=True,
+        bounds=[(0.0, 1.0)] * num_parts,
+        constraints={"type": "eq", "fun": lambda w: w.sum() - 1.0, "jac": lambda w: np.ones_like(w)},
+        method="SLSQP",
+        # Losses that matter differ in their fifth digit.
+        options={"ftol": 1e-12},
+    )
+    weights = np.clip(found.x, 0.0, 1.0)
+    weights /= weights.sum()
+    if preferred is None:
+        return weights
+    alone = np.eye(num_parts)[preferred]
+    gains = [
+        log_softmax(np.tensordot(weights, parts, axes=1), axis=-1)[:, label]
+        - log_softmax(np.tensordot(alone, parts, axes=1), axis=-1)[:, label]
+        for label, parts in enumerate(evidence)
+    ]
+    gain = np.mean([one.mean() for one in gains])
+    error = np.sqrt(sum(one.var() / len(one) for one in gains)) / len(gains)
+    return weights if gain > CHANCE * error else alone
+
+
+# The share of the belief that is spread evenly over all parts where the error is concerned, whatever decided.
+DOUBT = 0.25
+
+
+def spread_weights(weights: NDArray[np.float64], num_members: int) -> NDArray[np.float64]:
+    """Return weights for each member, shape (members, parts), about the given ones: members bet on different parts.
+
+    Their mean is `weights`, and their covariance (with one degree of freedom less than there are members) is that of
+    betting everything on one part, drawn with these probabilities, as far as the number of members allows. So if
+    parts that are believed disagree at a data set, the members' spread shows it. No part is left out altogether: what
+    decided between them are typical data, and far out another part may be the better one.
+    """
+    num_parts = len(weights)
+    if num_members == 1:
+        return weights[None]
+    # Orthogonal columns of mean 0 over the members, each of variance 1.
+    signs = helmert(num_members).T * np.sqrt(num_members - 1.0)
+    doubted = (1.0 - DOUBT) * weights + DOUBT / num_parts
+    order = np.argsort(-doubted)[: signs.shape[1]]
+    spread = np.zeros((num_members, num_parts))
+    for column, part in enumerate(order):
+        away = np.eye(num_parts)[part] - doubted
+        spread += signs[:, column, None] * np.sqrt(doubted[part]) * away
+    return weights + spread

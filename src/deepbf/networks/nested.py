@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from deepbf.networks.base import AbstractPreparation, InputLayout, Pilot, Storable, squash
-from deepbf.networks.features import MultiScale, whitening
-from deepbf.networks.histogram import SoftHistogram
+from deepbf.networks.base import AbstractColumns, AbstractPreparation, InputLayout, Pilot, PlainView, Storable, squash
+from deepbf.networks.features import CountLogs, MultiScale, SoftHistogram, whitening
+from deepbf.networks.sets import MOST_ROWS, RowColumns
 
 # Far below the variance between groups of any size that is simulated, far above rounding in float32.
 SMALLEST_VARIANCE = 1e-8
@@ -279,3 +279,32 @@ def _spread(values: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return standard deviations of the columns, 1 where a column never varies."""
     spread = values.std(axis=0)
     return np.where(spread > 1e-6, spread, 1.0).astype(np.float32)
+
+
+# Where the log variance of a group bends into a constant.
+SMALLEST_SPREAD_OF_GROUP = 1e-2
+
+
+class GroupColumns(AbstractColumns):
+    """Groups of observations as rows: mean and log variance of each column, and the log number, of each group."""
+
+    rows: RowColumns
+
+    def __call__(self, data: jax.Array) -> jax.Array:
+        values = data.reshape(*data.shape[:3], -1)
+        there = ~jnp.isnan(values).any(axis=3)
+        number = there.sum(axis=2, keepdims=True)
+        share = there / jnp.maximum(number, 1)
+        squashed = squash(jnp.where(there[..., None], values, 0.0))
+        mean = jnp.einsum("bgnc,bgn->bgc", squashed, share)
+        variance = jnp.einsum("bgnc,bgn->bgc", (squashed - mean[:, :, None, :]) ** 2, share)
+        described = [mean, jnp.log(variance + SMALLEST_SPREAD_OF_GROUP), jnp.log(jnp.maximum(number, 1))]
+        # A group without observations is absent.
+        return self.rows(jnp.where(number > 0, jnp.concatenate(described, axis=2), jnp.nan))
+
+
+def plain_groups(pilot: Pilot) -> PlainView:
+    """Return the plain view of groups of observations."""
+    num_groups = pilot[0].shape[1]
+    logs = CountLogs.fit([np.zeros((2, 1), np.float32)])
+    return PlainView.fit(GroupColumns(RowColumns(logs, num_groups if num_groups <= MOST_ROWS else 0)), pilot)

@@ -13,23 +13,22 @@ from numpy.typing import NDArray
 
 from deepbf import _checks
 from deepbf.layout.data_layout import DataLayout
-from deepbf.networks.base import FitPreparation, Link, NetworkKind, linked
+from deepbf.networks.base import FitPreparation, FreeNetwork, Link, NetworkKind, linked
 from deepbf.networks.boosted_trees import BoostedTrees
-from deepbf.networks.committee import committee_kind
+from deepbf.networks.ensemble import committee_kind
 from deepbf.networks.log_linear import LogLinear
 from deepbf.networks.mixed import MixedHead, MixedSummary
-from deepbf.networks.nested import NestedSummary
-from deepbf.networks.plain import FreeNetwork, plain_groups, plain_series, plain_set, plain_vector
+from deepbf.networks.nested import NestedSummary, plain_groups
+from deepbf.networks.paper_networks import BNN, FNN, DeepSet2, SquashedSet
 from deepbf.networks.series import ConvSeries, SeriesSummary, SummarySeries
+from deepbf.networks.series_features import plain_series
 from deepbf.networks.set_attention import SetAttention, SummaryAndObservations
-from deepbf.networks.sets import DeepSet, DeepSet2, SetSummary, SortedSet
+from deepbf.networks.sets import DeepSet, SetSummary, SortedSet, plain_set
 from deepbf.networks.vector import (
-    BNN,
-    FNN,
     GatedMLP,
     ScaledMLP,
-    SquashedSet,
     SquashedVector,
+    plain_vector,
     prepare_plain_vector,
     prepare_vector,
 )

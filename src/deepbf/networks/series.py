@@ -20,8 +20,7 @@ from deepbf.networks.base import (
     Storable,
     squash,
 )
-from deepbf.networks.features import MultiScale
-from deepbf.networks.histogram import SoftHistogram
+from deepbf.networks.features import MultiScale, SoftHistogram
 from deepbf.networks.series_features import (
     Series,
     fit_histogram,

@@ -6,15 +6,18 @@ them is vectorised over data sets. Absent observations, at the end of a series, 
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from deepbf.networks.base import squash
-from deepbf.networks.histogram import FEWEST_RAMPS, UNROLL, SoftHistogram, choose_directions, choose_knots
+from deepbf.networks.base import AbstractColumns, Pilot, PlainView, squash
+from deepbf.networks.features import FEWEST_RAMPS, UNROLL, SoftHistogram, choose_directions, choose_knots
+from deepbf.networks.sets import at_even_steps
 
 # Points in time in one fused step of the loop: fewer passes over the running totals.
 LAGS_UNROLL = 8
@@ -211,3 +214,146 @@ def ramp_means(series: Series, histogram: SoftHistogram) -> jax.Array:
     if series.mask is None:
         total = total - short * jnp.clip(histogram.intercept, 0.0, 1.0)
     return total / series.num_obs[:, None]
+
+
+# Columns that rows of sets and windows of series share.
+MOST_COLUMNS = 512
+# Added to variances of plain views before logarithms are taken.
+PLAIN_VARIANCE = 1e-6
+# Where the log of a squared value bends into a constant: nearer to 0 it is mere noise.
+PLAIN_SIZE_FLOOR = 1e-2
+MOST_FREQUENCIES = 96
+ROWS_AT_A_TIME = 128
+# Where exponents of squares of z-values would drown all others.
+LARGEST_Z = 12.0
+# Lengths of windows grow by about this factor, up to half of the series.
+WINDOW_GROWTH = 1.4
+
+
+class WindowColumns(AbstractColumns):
+    """Series window by window: values, squares and products of neighbours; scans for events; the periodogram.
+
+    A window is one point in time unless there are too many of them, or lengths vary: series of any length have as many
+    windows. `longest` is the length of the simulated series.
+    """
+
+    num_windows: int = eqx.field(static=True)
+    longest: int = eqx.field(static=True)
+    varies: bool = eqx.field(static=True)
+
+    def __call__(self, data: jax.Array) -> jax.Array:
+        # Few at a time: what is computed of them stays in the processor's cache.
+        rows = min(ROWS_AT_A_TIME, len(data))
+        padded = jnp.pad(data, ((0, -len(data) % rows), *[(0, 0)] * (data.ndim - 1)))
+        read = jax.lax.map(self._read, padded.reshape(-1, rows, *data.shape[1:]))
+        return read.reshape(len(padded), -1)[: len(data)]
+
+    def _read(self, data: jax.Array) -> jax.Array:
+        # Time first, data sets last, as in `series_features`: loops run along time, vectorised over data sets.
+        values = jnp.transpose(data.reshape(data.shape[0], data.shape[1], -1), (1, 2, 0))
+        there = ~jnp.isnan(values).any(axis=1, keepdims=True)
+        number = jnp.maximum(there.sum(axis=(0, 1)), 1)
+        present = jnp.where(there, values, 0.0)
+        mean = present.sum(axis=0) / number
+        raw = jnp.where(there, present - mean, 0.0)
+        variance = (raw**2).sum(axis=0) / number + PLAIN_VARIANCE
+        # In units of the series' own spread: bounded, and not bent.
+        centred = raw / jnp.sqrt(variance)
+        before = jnp.concatenate([jnp.zeros_like(centred[:1]), centred[:-1]])
+        columns = values.shape[1]
+        first, second = np.indices((columns, columns)).reshape(2, -1) if columns <= 3 else [np.arange(columns)] * 2
+        products = squash(centred[:, first] * before[:, second])
+        sizes = jnp.where(there, jnp.log(centred**2 + PLAIN_SIZE_FLOOR), 0.0)
+        read = jnp.concatenate([squash(present), centred, sizes, products], axis=1)
+        if self.varies or self.num_windows < self.longest:
+            # Differences of running totals at even steps are means over windows, of series of any length.
+            totals = jnp.transpose(_running_totals(read), (2, 0, 1))
+            ends = at_even_steps(totals, number[:, None] + 1, self.num_windows + 1)
+            windows = jnp.diff(ends, axis=1) * (self.num_windows / number[:, None, None])
+        else:
+            windows = jnp.transpose(read, (2, 0, 1))
+        squares = jnp.where(there, centred**2 - 1.0, 0.0)
+        found = [squash(mean), jnp.log(variance)]
+        found += self._scans(jnp.concatenate([centred, squares], axis=1), number)
+        found += self._log_power(centred, number)
+        return jnp.concatenate([windows.reshape(data.shape[0], -1), jnp.concatenate(found).T], axis=1)
+
+    def _scans(self, signals: jax.Array, number: jax.Array) -> list[jax.Array]:
+        """Return scan statistics of signals of mean 0, shape (length, kinds, batch), 0 where absent.
+
+        For windows of many lengths: the greatest and the least mean over all places, in standard errors, and the log
+        mean over places of exp(z^2 / 2), the evidence of an event of that length at an unknown time. For the two parts
+        before and after each point in time: the same of the difference of their means.
+        """
+        scaled = signals / jnp.sqrt((signals**2).sum(axis=0) / number + PLAIN_SIZE_FLOOR)
+        totals = _running_totals(scaled)
+        place = jnp.arange(1, len(totals), dtype=jnp.float32)[:, None, None]
+        windows = [w for w in _window_lengths(self.longest) if w < len(totals)]
+        z_values = [
+            jnp.where(place[: len(totals) - w] + w - 1 <= number, (totals[w:] - totals[:-w]) / math.sqrt(w), 0.0)
+            for w in windows
+        ]
+        # Differences of means before and after: a bridge, which ends where the series does.
+        among = jnp.sqrt(place * jnp.maximum(number - place, 1.0) / number)
+        z_values.append(jnp.where(place < number, totals[1:] / among, 0.0))
+        num_places = [jnp.maximum(number - w + 1, 1) for w in windows] + [jnp.maximum(number - 1, 1)]
+        found = []
+        for z, num_there in zip(z_values, num_places, strict=True):
+            bent = jnp.clip(z, -LARGEST_Z, LARGEST_Z)
+            most = 0.5 * jnp.maximum(bent.max(axis=0), -bent.min(axis=0)) ** 2
+            # Places that are not there have exp(0) each, and are taken off again.
+            total = jnp.exp(0.5 * bent * bent - most).sum(axis=0) - (len(z) - num_there) * jnp.exp(-most)
+            evidence = jnp.log(jnp.maximum(total, 1e-6) / num_there) + most
+            found += [z.max(axis=0), z.min(axis=0), evidence]
+        # Series shorter than the longest have no windows of the greatest lengths.
+        num_missing = len(_window_lengths(self.longest)) - len(windows)
+        return [*found, *[jnp.zeros_like(found[0])] * (3 * num_missing)]
+
+    def _log_power(self, centred: jax.Array, number: jax.Array) -> list[jax.Array]:
+        """Return the periodogram of series of mean 0 and unit variance, shape (length, columns, batch).
+
+        Per frequency the logarithm of the power; then the log mean over frequencies of its exponential, the evidence
+        of a wave of unknown frequency in noise. A season of unknown period shows in them.
+        """
+        # Twice as dense as the frequencies that are orthogonal, so that none falls between two of them.
+        num_frequencies = min(self.longest, MOST_FREQUENCIES)
+        angles = np.pi * np.outer(np.arange(1, num_frequencies + 1) / num_frequencies, np.arange(len(centred)))
+        cosines, sines = (jnp.asarray(wave, jnp.float32) for wave in (np.cos(angles), np.sin(angles)))
+        power = (jnp.tensordot(cosines, centred, 1) ** 2 + jnp.tensordot(sines, centred, 1) ** 2) / number
+        evidence = jax.nn.logsumexp(jnp.minimum(power, 0.5 * LARGEST_Z**2), axis=0) - math.log(num_frequencies)
+        return [jnp.log(power + PLAIN_SIZE_FLOOR).reshape(-1, centred.shape[2]), evidence]
+
+
+def _running_totals(values: jax.Array) -> jax.Array:
+    """Return totals of all that came before along the leading axis, one entry more than there are values.
+
+    By a loop over time, vectorised over data sets: a tenth of the time of `jnp.cumsum` on a CPU.
+    """
+
+    def add(total: jax.Array, one: jax.Array) -> tuple[jax.Array, jax.Array]:
+        total = total + one
+        return total, total
+
+    start = jnp.zeros_like(values[0])
+    return jnp.concatenate([start[None], jax.lax.scan(add, start, values, unroll=8)[1]])
+
+
+def _window_lengths(length: int) -> list[int]:
+    """Return lengths of windows from 1 to half of the series, evenly spread on a log scale.
+
+    Examples
+    --------
+    >>> _window_lengths(40)
+    [1, 2, 3, 4, 5, 7, 10, 14, 20]
+    """
+    most = max(1, length // 2)
+    steps = math.ceil(math.log(most) / math.log(WINDOW_GROWTH)) + 1
+    return sorted({round(most ** (i / max(steps - 1, 1))) for i in range(steps)})
+
+
+def plain_series(pilot: Pilot) -> PlainView:
+    """Return the plain view of series."""
+    length, num_columns = pilot[0].shape[1], math.prod(pilot[0].shape[2:])
+    num_windows = min(length, max(8, MOST_COLUMNS // (4 * num_columns)))
+    varies = any(bool(np.isnan(data).any()) for data in pilot)
+    return PlainView.fit(WindowColumns(num_windows, length, varies), pilot, any_size=True)

@@ -15,17 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepbf.networks.base import (
-    AbstractNetwork,
+    AbstractColumns,
     AbstractPreparation,
     Head,
     HeadAlone,
     InputLayout,
     Pilot,
+    PlainView,
     Storable,
     squash,
 )
-from deepbf.networks.features import CountLogs, MultiScale
-from deepbf.networks.histogram import SoftHistogram
+from deepbf.networks.features import CountLogs, MultiScale, SoftHistogram
 from deepbf.networks.vector import MOST_OWN_DIRECTIONS
 
 
@@ -288,9 +288,6 @@ HEAD_WIDTH = 32
 DIRECTIONS_PER_MODEL = 2
 # The straight part stands for a sum over observations; its inputs have unit variance over data sets.
 STRAIGHT_SCALE = 10.0
-# Observations that a learned layer sees at a time: their hidden values stay in the processor's cache, and are computed
-# again for the gradient rather than fetched from memory, which takes three times as long.
-OBSERVATIONS_AT_ONCE = 1024
 
 
 class DeepSet(HeadAlone):
@@ -312,50 +309,103 @@ class DeepSet(HeadAlone):
         )
 
 
-class DeepSet2(AbstractNetwork):
-    """The paper's set network as printed (Section S4), for comparison.
+# Sets of up to so many scalars, or rows, are read in order.
+MOST_PLACES = 32
+MOST_ROWS = 12
+# Up to this many columns every one meets every other.
+MOST_CROSSED = 12
+# Added to variances of plain views before logarithms are taken.
+PLAIN_VARIANCE = 1e-6
+# Of the trace of a correlation matrix, added before it is inverted: float32 has seven digits.
+RIDGE = 1e-4
 
-    Its second layer treats the 16 pooled features of the first as an exchangeable set of scalars, which loses which
-    feature is which. Vector observations, which the paper does not consider, enter the first layer whole.
+
+class SortedColumns(AbstractColumns):
+    """Scalar observations in increasing order and their moments; of many, the least and the greatest alone.
+
+    Sorting many values costs more than all else, and what they say is in the histogram beside this view.
     """
 
-    first: eqx.nn.MLP
-    second: eqx.nn.MLP
-    classifier: eqx.nn.MLP
-    layout: InputLayout = eqx.field(static=True)
+    logs: CountLogs
+    num_places: int = eqx.field(static=True)
 
-    def __init__(self, layout: InputLayout, num_models: int, *, key: jax.Array) -> None:
-        keys = jax.random.split(key, 3)
-        self.layout = layout
-        self.first = eqx.nn.MLP(layout.obs_dim, 16, 64, 3, key=keys[0])
-        self.second = eqx.nn.MLP(1, 2, 64, 3, key=keys[1])
-        self.classifier = eqx.nn.MLP(2, num_models - 1, 64, 3, key=keys[2])
+    def __call__(self, data: jax.Array) -> jax.Array:
+        absent = jnp.isnan(data)
+        number = jnp.maximum(jnp.sum(~absent, axis=1, keepdims=True), 1)
+        if self.num_places > 2:
+            ordered = jnp.sort(jnp.where(absent, FAR_ABOVE, data), axis=1)
+            seen = squash(at_even_steps(ordered[:, :, None], number, self.num_places)[:, :, 0])
+        else:
+            ends = [jnp.where(absent, FAR_ABOVE, data).min(axis=1), jnp.where(absent, -FAR_ABOVE, data).max(axis=1)]
+            seen = squash(jnp.stack(ends, axis=1))
+        present = jnp.where(absent, 0.0, data)
+        mean = present.sum(axis=1, keepdims=True) / number
+        squashed = jnp.where(absent, 0.0, squash(present))
+        centred = jnp.where(absent, 0.0, squashed - squashed.sum(axis=1, keepdims=True) / number)
+        variance = (centred**2).sum(axis=1, keepdims=True) / number + PLAIN_VARIANCE
+        shape = [(centred**power).sum(axis=1, keepdims=True) / number / variance ** (power / 2) for power in (3, 4)]
+        return jnp.concatenate([seen, squash(mean), self.logs(mean), jnp.log(variance), *map(squash, shape)], axis=1)
 
-    def __call__(self, inputs: jax.Array) -> jax.Array:
-        observations = inputs.reshape(inputs.shape[0], self.layout.num_obs, self.layout.obs_dim)
-        pooled = mean_over_observations(self.first, observations)
-        pooled = mean_over_observations(self.second, pooled[:, :, None])
-        return jax.vmap(self.classifier)(pooled)
 
+class RowColumns(AbstractColumns):
+    """Observations that are vectors, few of them in the order of their first column: moments, and what is unexplained.
 
-def mean_over_observations(network: eqx.nn.MLP, observations: jax.Array) -> jax.Array:
-    """Return what a network makes of single observations, averaged within each set.
-
-    Observations have shape (sets, observations, values); the result has one row per set.
+    Of each column: its mean, the logarithm of its variance, and that of what the other columns leave of it in a linear
+    regression; of each pair, the correlation and the partial correlation. Column means of counts appear by their
+    logarithms.
     """
-    num_sets, num_obs, _ = observations.shape
-    sets_at_once = min(num_sets, max(1, OBSERVATIONS_AT_ONCE // num_obs))
-    num_blocks = -(-num_sets // sets_at_once)
-    padded = jnp.pad(observations, ((0, num_blocks * sets_at_once - num_sets), (0, 0), (0, 0)))
 
-    @jax.checkpoint
-    def block_means(rows: jax.Array) -> jax.Array:
-        # By products of whole matrices: faster here than mapping the network over rows.
-        for i, layer in enumerate(network.layers):
-            inputs = network.activation(rows) if i > 0 else rows
-            product = inputs @ layer.weight.T
-            rows = product if layer.bias is None else product + layer.bias
-        return rows.reshape(sets_at_once, num_obs, -1).mean(axis=1)
+    logs: CountLogs
+    num_places: int = eqx.field(static=True)
 
-    means = jax.lax.map(block_means, padded.reshape(num_blocks, sets_at_once * num_obs, -1))
-    return means.reshape(num_blocks * sets_at_once, -1)[:num_sets]
+    def __call__(self, data: jax.Array) -> jax.Array:
+        rows = data.reshape(data.shape[0], data.shape[1], -1)
+        there = ~jnp.isnan(rows).any(axis=2)
+        number = jnp.maximum(there.sum(axis=1, keepdims=True), 1)
+        present = jnp.where(there[:, :, None], rows, 0.0)
+        means = present.sum(axis=1) / number
+        columns = [squash(means), self.logs(means)]
+        # Of the values themselves, which is what normal models go by, and squashed, which heavy tails do not spoil.
+        columns += [_second_moments(values, there, number) for values in (present, squash(present))]
+        if self.num_places:
+            order = jnp.argsort(jnp.where(there, rows[:, :, 0], FAR_ABOVE), axis=1)
+            ordered = jnp.take_along_axis(squash(present), order[:, :, None], axis=1)
+            columns.append(at_even_steps(ordered, number, self.num_places).reshape(len(rows), -1))
+        return jnp.concatenate(columns, axis=1)
+
+
+def _second_moments(rows: jax.Array, there: jax.Array, number: jax.Array) -> jax.Array:
+    """Return log variances, log residual variances, correlations and partial correlations of a set's columns."""
+    mean = jnp.where(there[:, :, None], rows, 0.0).sum(axis=1) / number
+    centred = jnp.where(there[:, :, None], rows - mean[:, None, :], 0.0)
+    covariance = jnp.einsum("bni,bnj->bij", centred, centred) / number[:, :, None]
+    variance = jnp.diagonal(covariance, axis1=1, axis2=2) + PLAIN_VARIANCE
+    if rows.shape[2] > MOST_CROSSED:
+        return jnp.log(variance)
+    scale = jnp.sqrt(variance)
+    correlation = covariance / (scale[:, :, None] * scale[:, None, :])
+    precision = jnp.linalg.inv(correlation + RIDGE * jnp.eye(rows.shape[2]))
+    own = jnp.maximum(jnp.diagonal(precision, axis1=1, axis2=2), PLAIN_VARIANCE)
+    partial = -precision / jnp.sqrt(own[:, :, None] * own[:, None, :])
+    first, second = np.triu_indices(rows.shape[2], 1)
+    pairs = [matrix[:, first, second] for matrix in (correlation, partial)]
+    # Fisher's transform: differences between strong correlations count.
+    bounded = [jnp.arctanh(jnp.clip(pair, -0.9999, 0.9999)) for pair in pairs]
+    return jnp.concatenate([jnp.log(variance), -jnp.log(own), *bounded], axis=1)
+
+
+def plain_set(pilot: Pilot) -> PlainView:
+    """Return the plain view of exchangeable observations, scalars or vectors."""
+    num_obs, num_columns = pilot[0].shape[1], math.prod(pilot[0].shape[2:])
+    rows = [data.reshape(-1, num_columns) for data in pilot]
+    logs = CountLogs.fit([one[~np.isnan(one).any(axis=1)] for one in rows])
+    # Half a step of one count in the sum over all observations is the n-th part of it in their mean.
+    steps = (logs.half_step_up / num_obs, logs.half_step_down / num_obs)
+    logs = eqx.tree_at(lambda found: (found.half_step_up, found.half_step_down), logs, steps)
+    # Of sets of all sizes only what depends on the frequencies of values, as fractional Bayes factors need it.
+    varies = any(bool(np.isnan(data).any()) for data in pilot)
+    if pilot[0].ndim == 2:
+        columns: AbstractColumns = SortedColumns(logs, num_obs if num_obs <= MOST_PLACES and not varies else 2)
+    else:
+        columns = RowColumns(logs, num_obs if num_obs <= MOST_ROWS and not varies else 0)
+    return PlainView.fit(columns, pilot, any_size=True)

@@ -8,8 +8,22 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
 
-from deepbf.networks.base import AbstractNetwork, AbstractPreparation, Head, HeadAlone, InputLayout, Pilot, squash
+from deepbf.networks.base import (
+    MOST_FOR_SCALES,
+    AbstractColumns,
+    AbstractNetwork,
+    AbstractPreparation,
+    Head,
+    HeadAlone,
+    InputLayout,
+    Pilot,
+    PlainView,
+    Storable,
+    squash,
+)
 from deepbf.networks.features import CountLogs, MultiScale
 
 
@@ -27,21 +41,6 @@ class SquashedVector(AbstractPreparation):
     def layout(self, data_shape: tuple[int, ...]) -> InputLayout:
         width = math.prod(data_shape)
         return InputLayout(num_linear=width, num_summary=width)
-
-
-class SquashedSet(AbstractPreparation):
-    """Every value squashed, observations kept apart: for networks that learn what to do with each observation."""
-
-    @classmethod
-    def fit(cls, pilot: Pilot) -> SquashedSet:
-        del pilot
-        return cls()
-
-    def __call__(self, data: jax.Array) -> jax.Array:
-        return squash(data).reshape(data.shape[0], -1)
-
-    def layout(self, data_shape: tuple[int, ...]) -> InputLayout:
-        return InputLayout(num_linear=0, num_summary=0, num_obs=data_shape[0], obs_dim=math.prod(data_shape[1:]))
 
 
 class ScaledVector(AbstractPreparation):
@@ -99,75 +98,6 @@ def prepare_plain_vector(pilot: Pilot) -> AbstractPreparation:
     """Return the same without logarithms of counts, as "mlp" has it."""
     width = math.prod(pilot[0].shape[1:])
     return ScaledVector.fit(pilot) if width <= WIDEST_DECORRELATED else SquashedVector.fit(pilot)
-
-
-class FNN(AbstractNetwork):
-    """The paper's feed-forward network (Section S3): 64-64-64, ReLU."""
-
-    layers: eqx.nn.MLP
-
-    def __init__(self, layout: InputLayout, num_models: int, *, key: jax.Array) -> None:
-        self.layers = eqx.nn.MLP(layout.width, num_models - 1, 64, 3, key=key)
-
-    def __call__(self, inputs: jax.Array) -> jax.Array:
-        return jax.vmap(self.layers)(inputs)
-
-
-class BatchNorm(eqx.Module):
-    """Standardises each column by the batch's own statistics, or by those of a reference batch once settled."""
-
-    gain: jax.Array
-    shift: jax.Array
-    mean: jax.Array | None = None
-    variance: jax.Array | None = None
-
-    @classmethod
-    def of_width(cls, width: int) -> BatchNorm:
-        return cls(jnp.ones(width), jnp.zeros(width))
-
-    def settle(self, reference: jax.Array) -> BatchNorm:
-        return BatchNorm(self.gain, self.shift, reference.mean(axis=0), reference.var(axis=0))
-
-    def __call__(self, inputs: jax.Array) -> jax.Array:
-        centred = inputs - (inputs.mean(axis=0) if self.mean is None else self.mean)
-        variance = jnp.mean(centred * centred, axis=0) if self.variance is None else self.variance
-        # One factor a column: the gradient of a division in every cell takes a third of the network's time.
-        return centred * (self.gain / jnp.sqrt(variance + 1e-5)) + self.shift
-
-
-class BNN(AbstractNetwork):
-    """The paper's batch-normalised network (Section S3); its first layer grows with the input.
-
-    The paper leaves the reduction from layer to layer open; here each of the two further layers halves the width,
-    from twice the input (at least 64) down to no less than 16. After training, `settle` fixes the statistics to
-    those of one mini-batch.
-    """
-
-    linears: list[eqx.nn.Linear]
-    norms: list[BatchNorm]
-    last: eqx.nn.Linear
-
-    def __init__(self, layout: InputLayout, num_models: int, *, key: jax.Array) -> None:
-        first = max(64, 2 * layout.width)
-        widths = [layout.width, first, max(first // 2, 16), max(first // 4, 16)]
-        keys = jax.random.split(key, 4)
-        self.linears = [eqx.nn.Linear(widths[i], widths[i + 1], key=keys[i]) for i in range(3)]
-        self.norms = [BatchNorm.of_width(width) for width in widths[1:]]
-        self.last = eqx.nn.Linear(widths[-1], num_models - 1, key=keys[3])
-
-    def __call__(self, inputs: jax.Array) -> jax.Array:
-        hidden = inputs
-        for linear, norm in zip(self.linears, self.norms, strict=True):
-            hidden = jax.nn.relu(norm(jax.vmap(linear)(hidden)))
-        return jax.vmap(self.last)(hidden)
-
-    def settle(self, reference: jax.Array) -> BNN:
-        hidden, settled = reference, []
-        for linear, norm in zip(self.linears, self.norms, strict=True):
-            before = jax.vmap(linear)(hidden)
-            settled.append(norm.settle(before))
-            hidden = jax.nn.relu(settled[-1](before))
-        return eqx.tree_at(lambda network: network.norms, self, settled)
 
 
 STRAIGHT_SCALE = 3.0
@@ -242,3 +172,91 @@ class GatedMLP(AbstractNetwork):
             return self.last(hidden) + STRAIGHT_SCALE * self.straight(row[: self.num_linear])
 
         return jax.vmap(log_odds)(inputs)
+
+
+# Added to variances of plain views before logarithms are taken.
+PLAIN_VARIANCE = 1e-6
+NUM_RATIO_DIRECTIONS = 6
+# Wider vectors are read value by value alone: scatters cost the cube of the width.
+WIDEST_SCATTER = 512
+NUM_TYLER_STEPS = 25
+
+
+class Ellipses(Storable):
+    """How far a vector is from the middle of each model, measured by the scatter of that model's own data.
+
+    Of a linear model with unknown scale the log evidence is a linear function of the logarithm of this distance, up to
+    a small constant inside it. Then follow the vector itself in proportion to its size, and directions of it along
+    which the scatters of models differ most: for a regression, t-values of what one model has and the other lacks.
+    """
+
+    location: jax.Array
+    matrices: jax.Array
+    directions: jax.Array
+
+    @classmethod
+    def fit(cls, pilot: Pilot) -> Ellipses:
+        """Return the distances for vectors like these, one array (data sets, columns) per model."""
+        values = [data[:MOST_FOR_SCALES].astype(np.float64) for data in pilot]
+        location = np.median(np.concatenate(values), axis=0)
+        scatters = [tyler_scatter(own - location) for own in values]
+        matrices = np.stack([np.linalg.cholesky(np.linalg.inv(scatter)) for scatter in scatters])
+        directions = []
+        for k, scatter in enumerate(scatters):
+            others = np.mean([other for j, other in enumerate(scatters) if j != k], axis=0)
+            ratios, found = eigh(scatter, others)
+            order = np.argsort(-np.abs(np.log(np.maximum(ratios, 1e-12))))[:NUM_RATIO_DIRECTIONS]
+            directions.append(found[:, order])
+        arrays = (location, matrices, np.concatenate(directions, axis=1))
+        return cls(*(jnp.asarray(array, jnp.float32) for array in arrays))
+
+    def __call__(self, flat: jax.Array) -> jax.Array:
+        """Return log distances, one per model, directions, and the vectors in proportion to their own size."""
+        centred = flat - self.location
+        steps = jnp.stack([centred @ matrix for matrix in self.matrices], axis=1)
+        distances = (steps * steps).mean(axis=2) + PLAIN_VARIANCE
+        size = jnp.sqrt(distances.min(axis=1, keepdims=True))
+        along = (centred @ self.directions) / size
+        return jnp.concatenate([jnp.log(distances), squash(along), centred / size], axis=1)
+
+
+class VectorColumns(AbstractColumns):
+    """Every value, squashed, and counts by their logarithms too; with how elliptical models see the vector."""
+
+    logs: CountLogs
+    ellipses: Ellipses | None
+
+    def __call__(self, data: jax.Array) -> jax.Array:
+        flat = data.reshape(data.shape[0], -1)
+        columns = [squash(flat), self.logs(flat)]
+        return jnp.concatenate([*columns, *([] if self.ellipses is None else [self.ellipses(flat)])], axis=1)
+
+
+def tyler_scatter(centred: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the shape of the scatter of vectors about 0, whatever the scale of each of them (Tyler 1987).
+
+    Vectors have shape (vectors, columns). The result has trace one per column. Few vectors are eked out by the identity
+    (Abramovich and Spencer 2007).
+    """
+    num_vectors, num_columns = centred.shape
+    share = min(0.5, num_columns / num_vectors)
+    norms = np.linalg.norm(centred, axis=1, keepdims=True)
+    # Only directions count.
+    kept = (centred / np.where(norms > 0, norms, 1.0))[norms[:, 0] > 0]
+    identity = np.eye(num_columns)
+    scatter = identity
+    if len(kept) == 0:
+        return scatter
+    for _ in range(NUM_TYLER_STEPS):
+        distances = np.einsum("ni,ij,nj->n", kept, np.linalg.inv(scatter), kept, optimize=True)
+        found = num_columns * (kept / distances[:, None]).T @ kept / len(kept)
+        found *= num_columns / np.trace(found)
+        scatter = (1.0 - share) * found + share * identity
+    return scatter + 1e-6 * identity
+
+
+def plain_vector(pilot: Pilot) -> PlainView:
+    """Return the plain view of vectors and arrays of fixed shape."""
+    flat = [data.reshape(len(data), -1) for data in pilot]
+    ellipses = Ellipses.fit(flat) if 1 < flat[0].shape[1] <= WIDEST_SCATTER else None
+    return PlainView.fit(VectorColumns(CountLogs.fit(flat), ellipses), pilot)

@@ -24,18 +24,22 @@ from deepbf.layout.data_layout import DataLayout
 from deepbf.models.model import SimulationError
 from deepbf.networks.base import AbstractNetwork
 from deepbf.networks.boosted_trees import BoostedTrees
-from deepbf.networks.committee import Committee, spread_weights, stacking_weights
-from deepbf.networks.ensemble import compile_evaluation, in_batches, init_ensemble
+from deepbf.networks.ensemble import (
+    Committee,
+    compile_evaluation,
+    in_batches,
+    init_ensemble,
+    spread_weights,
+    stacking_weights,
+)
 from deepbf.networks.log_linear import LogLinear
-from deepbf.simulation.stream import SimulationStream
+from deepbf.simulation import SimulationStream
 from deepbf.standardise import Standardiser
 from deepbf.support import Typicality, simulated_in_any_order
-from deepbf.training.budget import MOST_PASSES, fitting_batch_size
 from deepbf.training.console import ProgressBar, StopOnInterrupt
-from deepbf.training.intake import num_obs_of, prepared_at_once
+from deepbf.training.intake import POLL_SECONDS, Pilot, num_obs_of, prepared_at_once
 from deepbf.training.optimise import FlatNetworks, Goal, init_state, make_block
-from deepbf.training.pilot import POLL_SECONDS, Pilot
-from deepbf.training.schedule import Schedule
+from deepbf.training.schedule import MOST_PASSES, Schedule, fitting_batch_size
 from deepbf.training.trained import PartialTrainingError, TrainedEnsemble, TrainingRecord
 
 Floats = NDArray[np.float32]

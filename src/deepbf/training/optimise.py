@@ -20,7 +20,7 @@ from deepbf._numerics import cross_entropy, log_evidence
 from deepbf.layout.data_layout import DataLayout
 from deepbf.losses import Loss
 from deepbf.networks.base import AbstractNetwork, NetworkKind
-from deepbf.networks.committee import Committee
+from deepbf.networks.ensemble import Committee
 
 # A single freak batch early on must not throw the weights far away.
 LARGEST_GRADIENT = 1.0

@@ -18,30 +18,37 @@ from scipy.special import log_softmax
 
 from deepbf._numerics import log_evidence
 from deepbf.layout.data_layout import DataLayout
-from deepbf.models.model import SimulationError
-from deepbf.models.model_set import ModelSet
-from deepbf.networks.committee import Committee, spread_weights, stacking_weights
+from deepbf.models.model import ModelSet, SimulationError
 from deepbf.networks.ensemble import (
+    Committee,
     compile_evaluation,
     ensemble_log_odds,
     ensemble_parts,
     in_batches,
     init_ensemble,
     settle_ensemble,
+    spread_weights,
+    stacking_weights,
 )
 from deepbf.networks.registry import check_simulated
-from deepbf.simulation.source import CHUNK_SIZE, Source
-from deepbf.simulation.stream import SimulationStream
+from deepbf.simulation import CHUNK_SIZE, SimulationStream, Source
 from deepbf.standardise import Standardiser
 from deepbf.support import simulated_in_any_order
-from deepbf.training.budget import MOST_PASSES, Budget, Clock, fitting_batch_size
 from deepbf.training.console import ProgressBar, StopOnInterrupt
 from deepbf.training.few import FEWEST_FOLDS, MOST_SIMULATIONS, FewTrainer
-from deepbf.training.intake import PREPARE_ROWS, Intake, Thinning, num_obs_of, prepared_at_once
+from deepbf.training.intake import (
+    POLL_SECONDS,
+    PREPARE_ROWS,
+    Intake,
+    Pilot,
+    Thinning,
+    num_obs_of,
+    prepared_at_once,
+    run_pilot,
+)
 from deepbf.training.optimise import FlatNetworks, Goal, init_state, make_block, muon_of
-from deepbf.training.pilot import POLL_SECONDS, Pilot, run_pilot
 from deepbf.training.pool import FRESH_BYTES, POOL_BYTES, Pool
-from deepbf.training.schedule import Schedule
+from deepbf.training.schedule import MOST_PASSES, Budget, Clock, Schedule, fitting_batch_size
 from deepbf.training.trained import PartialTrainingError, TrainedEnsemble, TrainingRecord
 
 # Long enough to drown the cost of handing a task over, short enough to fill the pool smoothly.

@@ -20,11 +20,10 @@ from deepbf.estimator.bayes_factor import MANY_DATASETS, BayesFactor
 from deepbf.layout.data_layout import NumObsRange
 from deepbf.models.model import Model, masked_where_absent
 from deepbf.networks.ensemble import compile_evaluation, in_batches
-from deepbf.simulation.source import CHUNK_SIZE, Source
-from deepbf.simulation.stream import SimulationStream
+from deepbf.simulation import CHUNK_SIZE, SimulationStream, Source
 from deepbf.standardise import Standardiser
-from deepbf.training.budget import Budget
 from deepbf.training.intake import prepared_at_once
+from deepbf.training.schedule import Budget
 
 Summary = Callable[[Any], Any]
 

@@ -21,10 +21,9 @@ from deepbf.estimator.fitting import fit
 from deepbf.layout.data_layout import Data
 from deepbf.layout.structure import Structure, find_structure
 from deepbf.models.hyperparameters import describe
-from deepbf.models.model import Model, masked_where_absent
-from deepbf.models.model_set import ModelSet
-from deepbf.simulation.stream import check_executor
-from deepbf.training.budget import Budget
+from deepbf.models.model import Model, ModelSet, masked_where_absent
+from deepbf.simulation import check_executor
+from deepbf.training.schedule import Budget
 from deepbf.variants.local_odds import FEWEST_NEAR, NearEvidence
 from deepbf.variants.screening import Region, Simulator, Summary, View, summarise
 

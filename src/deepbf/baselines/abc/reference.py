@@ -32,9 +32,8 @@ from deepbf.baselines.abc.distance import (
     summarise_observed,
 )
 from deepbf.baselines.baseline_result import BaselineResult, check_observed
-from deepbf.models.model import Model
-from deepbf.models.model_set import ModelSet
-from deepbf.simulation.source import chunk_seed
+from deepbf.models.model import Model, ModelSet
+from deepbf.simulation import chunk_seed
 
 Product = TypeVar("Product")
 

@@ -10,8 +10,7 @@ import pytest
 import deepbf
 from deepbf.layout import NumObsRange
 from deepbf.models import SimulationError
-from deepbf.simulation import SimulationStream, Source, draw_num_obs
-from deepbf.simulation.source import GROUP_SIZE
+from deepbf.simulation import GROUP_SIZE, SimulationStream, Source, draw_num_obs
 from tests.simulators import ANY_NUMBER, any_zero_mean
 
 
