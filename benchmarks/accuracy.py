@@ -35,7 +35,7 @@ CASES = (
     ("data-3", 2), ("data-3", 32), ("data-3", 128),
     ("data-2", 2), ("data-2", 128),
     ("t-test", 10), ("pairs", 40), ("heavy-counts", 32), ("normal-mean", 50), ("three-counts", 40),
-    ("correlated-covariates", 40), ("logistic-fixed", 30), ("change-counts", 20), ("field", 16),
+    ("correlated-covariates", 40), ("logistic-fixed", 30), ("grouped-counts", 60), ("change-counts", 20), ("field", 16),
     ("series-event", 80), ("series-season", 60), ("series-variance-change", 100), ("series-hidden-states", 100),
     ("ar-ma", 100),
     # 20 groups of 5 to 15 observations.
@@ -69,7 +69,10 @@ def measure(name: str, num_obs: int, seconds: float, seed: int, method: str) -> 
         result["wall_seconds"] = time.monotonic() - begin
         estimates = [np.pad(log_odds(data), ((0, 0), (0, 1))) for data in tests]
         return result | {"steps": steps} | errors(estimates, exacts)
-    bf = deepbf.fit(study.models, structure=study.structure, seconds=seconds, seed=seed, progress=sys.stderr.isatty())
+    bf = deepbf.fit(
+        study.models, structure=study.structure, covariates=study.covariates, seconds=seconds, seed=seed,
+        progress=sys.stderr.isatty(),
+    )  # fmt: skip
     result["wall_seconds"] = time.monotonic() - begin
     last = len(study.models) - 1
     members = [np.stack([bf.log_bf_members(data, k, last) for k in range(last + 1)], axis=2) for data in tests]

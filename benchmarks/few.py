@@ -147,7 +147,10 @@ def measure(name: str, size: int, seed: int, method: str) -> Line:
     line: Line = {"problem": name, "num_obs": study.num_obs, "size": size, "seed": seed, "method": method}
     begin = time.monotonic()
     if method == DEEPBF:
-        bf = deepbf.fit(study.models, structure=study.structure, num_simulations=size, seed=seed, progress=False)
+        bf = deepbf.fit(
+            study.models, structure=study.structure, covariates=study.covariates, num_simulations=size, seed=seed,
+            progress=False,
+        )  # fmt: skip
         line["seconds"] = time.monotonic() - begin
         members = [bf.log_bf_members(test) for test in tests]
         line["coverage"] = coverage(np.concatenate(members, axis=1), np.concatenate(exacts))

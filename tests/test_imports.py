@@ -30,7 +30,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     # What data look like; no JAX, for workers that only simulate need it.
     "layout": FLOOR | {"models"},
     "simulation": DATA,
-    "networks": FLOOR | {"layout"},
+    "networks": DATA,
     "losses": FLOOR,
     "standardise": FLOOR,
     # Takes arrays.

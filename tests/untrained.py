@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from deepbf import BayesFactor, losses
 from deepbf.layout import STRUCTURES, WHOLE, ArrayLayout, DataLayout
+from deepbf.models.covariates import Covariates
 from deepbf.networks import NETWORKS, network_kind
 from deepbf.networks.ensemble import init_ensemble, settle_ensemble
 from deepbf.standardise import Standardiser
@@ -21,7 +22,9 @@ EVERY_NETWORK = [
 ]
 SET_NETWORKS = [(network, shape) for network in ("deepset", "set-attention", "deepset2") for shape in ((13,), (13, 2))]
 # The shape of a data set where a test names none.
-USUAL_SHAPES = {"vector": (13,), "exchangeable": (13,), "series": (13,), "nested": (5, 13)}
+USUAL_SHAPES = {"vector": (13,), "exchangeable": (13,), "series": (13,), "nested": (5, 13), "responses": (13,)}
+# Where a structure has covariates: a number, and groups.
+TABLE = Covariates.of({"x": np.linspace(-1, 1, 13), "group": ["a"] * 4 + ["b"] * 4 + ["c"] * 5})
 EVERY_INPUT = [(structure, network, USUAL_SHAPES[structure]) for structure, network in EVERY_NETWORK] + [
     ("exchangeable", network, data_shape) for network, data_shape in SET_NETWORKS if len(data_shape) == 2
 ]
@@ -49,7 +52,8 @@ def untrained(
     """Return an estimator fitted to pilot data in all but its weights, which are random."""
     data_shape = data_shape or USUAL_SHAPES[structure]
     pilot = pilot_data(data_shape, len(names))
-    layout = DataLayout((ArrayLayout(WHOLE, STRUCTURES[structure]),)).seen(pilot)
+    table = TABLE if STRUCTURES[structure].has_covariates else None
+    layout = DataLayout((ArrayLayout(WHOLE, STRUCTURES[structure], covariates=table),)).seen(pilot)
     if structure == "nested":
         # As if groups of every size had been simulated.
         sizes = ((1, data_shape[0]), (1, data_shape[1]))

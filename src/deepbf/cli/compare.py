@@ -13,7 +13,10 @@ from deepbf.cli.files import check_drawable, draw_to, parse_probs, parse_values,
 
 def compare(
     estimator: Path = typer.Argument(help="A file written by deepbf fit."),
-    observed: Path = typer.Argument(help="The observed data: CSV (one observation per row), .npy, JSON or .npz."),
+    observed: Path = typer.Argument(
+        help="The observed data: CSV (one observation per row), .npy, JSON or .npz. With covariates: the responses, or "
+        "a CSV with named columns that has the covariates too."
+    ),
     prior_probs: str | None = typer.Option(
         None, help="Prior probabilities of the models in order, such as 0.2,0.8. Default: those of the fit."
     ),

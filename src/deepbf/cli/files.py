@@ -14,7 +14,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from deepbf._rows import numbers_in, read_table, read_text
+from deepbf._rows import is_number, numbers_in, read_table, read_text
 
 if TYPE_CHECKING:
     from deepbf.estimator.bayes_factor import BayesFactor
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # What a study file may define besides `models`; options given on the command line win.
 SETTINGS = (
     "structure",
+    "covariates",
     "num_obs",
     "prior_probs",
     "training_probs",
@@ -106,13 +107,14 @@ class Wanted(NamedTuple):
     data_shape: Any
     structure: Any
     num_obs: tuple[int, int] | None
+    covariates: Any = None
 
 
 def read_for(bf: BayesFactor | Wanted, path: Path) -> Any:
     """Return one data set for this estimator, from a file of a kind that can hold it.
 
     JSON and .npz hold data of any structure; CSV and .npy hold one array. For nested data, the first column of a CSV
-    says which group an observation is of.
+    says which group an observation is of. For responses to covariates it may hold both, in columns with names.
     """
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}. Pass the observed data as CSV, JSON, .npy or .npz.")
@@ -130,6 +132,10 @@ def read_for(bf: BayesFactor | Wanted, path: Path) -> Any:
             f"{path} holds one array; the estimator was trained on several: {', '.join(bf.data_shape)}. Pass them by "
             'name, as .npz or JSON, such as {"trials": [1.5, 0.2], "age": 34}.'
         )
+    if bf.covariates is not None and path.suffix != ".npy" and read_table(path).header is not None:
+        table = read_columns(path)
+        # Without the covariates, a column of responses with its name above it.
+        return table if len(table) > 1 else next(iter(table.values()))
     if bf.structure == "nested" and path.suffix != ".npy":
         return read_groups(path)
     return read_observed(path, bf.data_shape, any_num_obs=bf.num_obs is not None)
@@ -146,6 +152,35 @@ def _load_numpy(path: Path) -> Any:
         problem = str(error)
         raise ValueError(f"{path} is not a {path.suffix} file of numbers ({problem}). Write it anew.") from error
     raise ValueError(f"{path} is not a {path.suffix} file ({problem}). Write it anew.")
+
+
+def read_columns(path: Path) -> dict[str, list[Any]]:
+    """Return the columns of a table by the names above them: of numbers, or of words where any cell is no number."""
+    header, rows = read_table(path)
+    if header is None or len(header) != len(rows[0]):
+        raise ValueError(
+            f"{path} has no names above its columns, one for each. Write them in the first row, such as y,dose,group."
+        )
+    repeated = [name for name in header if header.count(name) > 1]
+    if repeated:
+        raise ValueError(f"{path} has the name {repeated[0]!r} above several columns. Give each a name of its own.")
+    columns = {name: [row[k] for row in rows] for k, name in enumerate(header)}
+    return {
+        name: [float(cell) for cell in cells] if all(map(is_number, cells)) else cells
+        for name, cells in columns.items()
+    }
+
+
+def read_covariates(path: Path, response: str | None) -> dict[str, list[Any]]:
+    """Return the covariates in a table: all of its columns but the one that `response` names."""
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}. Pass the covariates as CSV, with names above the columns.")
+    columns = read_columns(path)
+    if response is not None and response not in columns:
+        raise ValueError(
+            f"--response must be one of the columns of {path}, {', '.join(columns)}; received {response!r}."
+        )
+    return {name: column for name, column in columns.items() if name != response}
 
 
 def read_groups(path: Path) -> list[NDArray[np.float64]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from deepbf.cli.files import check_writable, read_study
+from deepbf.cli.files import check_writable, read_covariates, read_study
 
 BUDGETS = ("seconds", "steps", "num_simulations")
 
@@ -16,6 +16,10 @@ def fit(
     study: Path = typer.Argument(help="A Python file that defines models = [deepbf.Model(...), ...]."),
     out: Path = typer.Option(..., help="Where to save the trained estimator."),
     structure: str | None = typer.Option(None, help="How data are laid out: vector, exchangeable, series or nested."),
+    covariates: Path | None = typer.Option(
+        None, help="For regressions: a CSV of what is fixed by design, with named columns, one row per response."
+    ),
+    response: str | None = typer.Option(None, help="The column of that CSV that holds responses, no covariate."),
     num_obs: str | None = typer.Option(
         None, help="Fewest and most observations, such as 2,256, for simulators that take num_obs."
     ),
@@ -50,8 +54,13 @@ def fit(
         num_obs_range = None if num_obs is None else tuple(int(part) for part in num_obs.split(","))
     except ValueError as error:
         raise ValueError(f"--num-obs must be two whole numbers, such as 2,256; received {num_obs!r}.") from error
+    if response is not None and covariates is None:
+        raise ValueError(
+            f"--response names a column of the table of covariates; received {response!r} without a table."
+        )
     options = {
         "structure": structure,
+        "covariates": None if covariates is None else read_covariates(covariates, response),
         "num_obs": num_obs_range,
         "network": network,
         "seconds": seconds,

@@ -16,11 +16,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jax.flatten_util import ravel_pytree
 
 from deepbf.criticism.posterior_network import AbstractPosteriorNetwork, bounded, mlp, scaled_down
 from deepbf.networks.base import InputLayout
-from deepbf.training.optimise import LARGEST_GRADIENT, FlatNetworks
+from deepbf.training.optimise import LARGEST_GRADIENT, FlatNetworks, flattening
 
 NUM_CONTEXT = 32
 WIDTH = 64
@@ -166,9 +165,9 @@ def three_rates(networks: FlatNetworks) -> optax.GradientTransformation:
     It is Adam with little momentum, for each player's gradient turns with the other's moves; its updates are multiplied
     by 1 for the frame, GENERATOR_RATE and CRITIC_RATE for the two players, before the schedule's own rate.
     """
-    gan = cast(BayesianGan, networks.member(networks.initial[0]))
+    gan = cast(BayesianGan, networks.first)
     rates = [
-        jnp.full(ravel_pytree(eqx.filter(part, eqx.is_array))[0].size, rate)
+        jnp.full(flattening(eqx.filter(part, eqx.is_array))[0], rate)
         for part, rate in zip((gan.frame, gan.generator, gan.critic), (1.0, GENERATOR_RATE, CRITIC_RATE), strict=True)
     ]
     # Weights are raveled in the order of the fields.

@@ -23,6 +23,7 @@ from deepbf.estimator.curves import LogBfCurve, LogBfPath, curve_over, path_of
 from deepbf.estimator.fresh_data import check_models, design_afresh, evaluate_afresh, evaluated_num_obs
 from deepbf.evaluation.tail_areas import surprise
 from deepbf.layout.data_layout import Data, DataLayout, DataShape, describe_shapes
+from deepbf.models.covariates import Covariates
 from deepbf.models.hyperparameters import check_values
 from deepbf.models.hyperparameters import describe as describe_ranges
 from deepbf.models.model import Model
@@ -150,6 +151,11 @@ class BayesFactor:
     def num_obs(self) -> tuple[int, int] | None:
         """The fewest and the most observations of a data set, if the estimator was trained for a range of them."""
         return self.layout.num_obs
+
+    @property
+    def covariates(self) -> Covariates | None:
+        """The table of what is fixed by design, which answers are for; None if the fit had none."""
+        return self.layout.covariates
 
     def at(self, **values: float) -> BayesFactor:
         """Return the estimator for these values of the models' hyperparameters, such as ``bf.at(scale=2.0)``.

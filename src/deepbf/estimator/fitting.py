@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,8 @@ from numpy.typing import ArrayLike
 from deepbf import _checks, losses
 from deepbf.estimator.bayes_factor import BayesFactor
 from deepbf.layout.data_layout import DataLayout, NumObsRange
-from deepbf.layout.structure import Structure, find_structure
+from deepbf.layout.structure import Responses, Structure, Vector, find_structure
+from deepbf.models.covariates import Covariates
 from deepbf.models.model import Model, ModelSet, SimulationError
 from deepbf.networks.base import NetworkKind
 from deepbf.networks.registry import AUTO, COMMITTEE, JOINED, NETWORKS, check_network, choose_network, network_kind
@@ -34,6 +36,7 @@ def fit(
     models: Sequence[Model],
     *,
     structure: str | Mapping[str, str] = "vector",
+    covariates: Any = None,
     num_obs: tuple[int, int] | None = None,
     prior_probs: ArrayLike | None = None,
     training_probs: ArrayLike | None = None,
@@ -62,6 +65,13 @@ def fit(
         lack, and whole groups that smaller data sets lack. "series": axis 1 runs over time, and order matters;
         simulators mask what shorter series lack. A dict such as ``{"trials": "exchangeable", "age": "vector"}`` for
         simulators that return a dict of arrays: the structure of each.
+    covariates
+        For regressions: a table of what is fixed by design, one row per response, as a dict from names to columns, a
+        data frame, or an array of shape (rows, columns). Numbers are covariates, words and whole numbers that repeat
+        are groups. Simulators return responses, shape (size, rows), and get the table if they have an argument called
+        `covariates`. The estimator then reads the responses against it, and answers for this table alone. Where
+        covariates are random and differ from data set to data set, return them with the responses instead, as rows of
+        an "exchangeable" structure.
     num_obs
         The smallest and the largest number of observations, both included, to train one estimator for every number in
         between. Simulators then take it: ``simulator(rng, params, num_obs)``. By default each simulator draws as many
@@ -122,7 +132,13 @@ def fit(
     started = time.monotonic()
     model_set = ModelSet.of(models, prior_probs)
     found = find_structure(structure)
-    check_network(network, DataLayout.unseen(found, model_set))
+    table = None
+    if covariates is not None:
+        table = Covariates.of(covariates)
+        found = _with_covariates(structure, num_obs)
+        model_set = replace(model_set, models=tuple(model.with_covariates(table.columns) for model in model_set.models))
+    unseen = DataLayout.unseen(found, model_set, table)
+    check_network(network, unseen)
     chosen_schedule = named_schedule(schedule, batch_size)
     budget = _check_budget(schedule, seconds, steps, num_simulations, len(model_set))
     loss_kind = losses.by_name(loss)
@@ -143,14 +159,28 @@ def fit(
         kind_of,
         loss_kind.of_log_odds if mixture is None else losses.at_mixture(loss_kind.of_log_odds, mixture),
         weighted=chosen_schedule.thin,
-        stacks=schedule == AUTO_NAME and choose_network(DataLayout.unseen(found, model_set), network) == COMMITTEE,
+        stacks=schedule == AUTO_NAME and choose_network(unseen, network) == COMMITTEE,
     )
-    layout = DataLayout.of(model_set, found, num_obs_range, seed=seed)
+    layout = DataLayout.of(model_set, found, num_obs_range, covariates=table, seed=seed)
     run = partial(
         train, model_set, layout, network=network, goal=goal, schedule=chosen_schedule, budget=budget,
         num_members=num_members, executor=executor, seed=seed, progress=progress, started=started,
     )  # fmt: skip
     return kept_if_stopped(run, as_estimator, PartialFitError, "estimator")
+
+
+def _with_covariates(structure: object, num_obs: object) -> Structure:
+    """Return the structure of responses to covariates, if what else the user asked for can go with it."""
+    if structure not in (Vector.name, Responses.name):
+        raise ValueError(
+            f"covariates belong to responses in fixed places; received structure={structure!r} with them. Leave "
+            "structure out. For rows that differ from data set to data set, leave covariates out instead."
+        )
+    if num_obs is not None:
+        raise ValueError(
+            f"covariates fix the number of responses; received num_obs={num_obs!r} with them. Leave one of them out."
+        )
+    return Responses()
 
 
 class StoppedEarlyWarning(UserWarning):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -129,6 +130,9 @@ def check_models(bf: BayesFactor, models: Sequence[Model] | None) -> tuple[Model
         )
     bf.layout.need_values(bf.values)
     given = ModelSet.of((bf.models or ()) if models is None else models)
+    if bf.layout.covariates is not None:
+        table = bf.layout.covariates.columns
+        given = replace(given, models=tuple(model.with_covariates(table) for model in given.models))
     if given.names != bf.names:
         raise ValueError(
             f"models must be those of the fit, in its order: {', '.join(bf.names)}; received {', '.join(given.names)}."

@@ -28,6 +28,7 @@ from deepbf._version import __version__
 from deepbf.estimator.bayes_factor import BayesFactor
 from deepbf.layout.data_layout import WHOLE, ArrayLayout, DataLayout, NumObsRange
 from deepbf.layout.structure import Structure, find_structure
+from deepbf.models.covariates import Covariates
 from deepbf.models.hyperparameters import check_ranges, check_values
 from deepbf.networks.base import STORABLE, AbstractNetwork, AbstractPreparation, InputLayout
 from deepbf.networks.ensemble import blank_ensemble
@@ -70,6 +71,8 @@ def save(estimator: BayesFactor, path: str | os.PathLike[str]) -> None:
         "any_order": ensemble.any_order,
         "spread": ensemble.spread,
     }
+    if layout.covariates is not None:
+        header["covariates"] = {name: column.tolist() for name, column in layout.covariates.columns.items()}
     if layout.packed:
         header["form"] = [{"name": array.name, "shape": array.shape, "grows": array.grows} for array in layout.arrays]
     leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(ensemble.networks, eqx.is_array))
@@ -185,14 +188,18 @@ def _read_layout(header: Mapping[str, Any]) -> DataLayout:
     sizes = {name: tuple((int(low), int(high)) for low, high in found) for name, found in header["sizes"].items()}
     asked = NumObsRange(*map(int, header["num_obs"])) if header["num_obs_asked"] else None
     ranges = check_ranges("hyperparameters", header["hyperparameters"]) if header["hyperparameters"] else {}
+    table = Covariates.of(header["covariates"]) if "covariates" in header else None
     if isinstance(structure, Structure):
         shape = tuple(header["data_shape"])
-        array = ArrayLayout(WHOLE, structure, shape, grows=asked is not None, sizes=sizes.get(WHOLE, ()))
+        array = ArrayLayout(WHOLE, structure, shape, asked is not None, sizes.get(WHOLE, ()), table)
         return DataLayout((array,), asked, ranges)
     arrays = tuple(
-        ArrayLayout(part["name"], structure[part["name"]], tuple(part["shape"]), part["grows"], sizes[part["name"]])
+        ArrayLayout(
+            part["name"], structure[part["name"]], tuple(part["shape"]), part["grows"], sizes[part["name"]],
+            table if structure[part["name"]].has_covariates else None,
+        )
         for part in header["form"]
-    )
+    )  # fmt: skip
     layout = DataLayout(arrays, asked, ranges)
     if sorted(sizes) != sorted(structure) or sorted(layout.columns) != sorted(structure):
         raise ValueError(f"the arrays {', '.join(layout.columns)} do not have the structures {header['structure']}")

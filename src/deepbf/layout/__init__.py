@@ -16,6 +16,7 @@ from deepbf.layout.groups import Nested
 from deepbf.layout.structure import (
     STRUCTURES,
     Exchangeable,
+    Responses,
     Series,
     Shape,
     Sizes,
@@ -38,6 +39,7 @@ __all__ = [
     "Exchangeable",
     "Nested",
     "NumObsRange",
+    "Responses",
     "Series",
     "Shape",
     "Sizes",

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from deepbf import _checks
 from deepbf.layout.structure import STRUCTURES, Shape, Sizes, Structure, absent_observations, count_present
+from deepbf.models.covariates import Covariates
 from deepbf.models.hyperparameters import Ranges, as_columns, draw_values
 from deepbf.models.hyperparameters import describe as describe_ranges
 from deepbf.models.model import Call, Model, ModelSet, SimulationError, fresh_seed
@@ -71,6 +72,8 @@ class ArrayLayout:
         Whether its first axis runs over the number of observations that simulators are asked for.
     sizes
         The fewest and the most observations along its axes. Empty until data were seen.
+    covariates
+        What is fixed by design along its first axis; None where nothing is.
     """
 
     name: str
@@ -78,6 +81,7 @@ class ArrayLayout:
     shape: Shape = ()
     grows: bool = False
     sizes: Sizes = ()
+    covariates: Covariates | None = None
 
     @property
     def width(self) -> int:
@@ -97,6 +101,8 @@ class ArrayLayout:
 
     def check_observed(self, argument: str, data: Any, *, extrapolate: bool) -> NDArray[np.generic]:
         """Return observed data sets of this array along a leading axis, as networks read them."""
+        if self.covariates is not None:
+            data = self.covariates.responses_in(argument, data)
         return self.structure.check_observed(
             argument, data, self.shape, self.sizes, varies=self.grows or self.varies, extrapolate=extrapolate
         )
@@ -133,6 +139,7 @@ class DataLayout:
         structure: Structure | Mapping[str, Structure],
         num_obs: NumObsRange | None = None,
         *,
+        covariates: Covariates | None = None,
         seed: int = 0,
     ) -> DataLayout:
         """Return the layout of the models' data.
@@ -140,7 +147,7 @@ class DataLayout:
         Of mixed data, the shapes are found from one data set per model (two with a range of `num_obs`, which show
         what grows with it); of data that are one array, from the simulations shown to `seen`.
         """
-        known = cls.unseen(structure, model_set)
+        known = cls.unseen(structure, model_set, covariates)
         if not known.packed:
             return replace(known, arrays=(replace(known.arrays[0], grows=num_obs is not None),), asked=num_obs)
         named, ranges = {array.name: array.structure for array in known.arrays}, known.hyperparameters
@@ -155,7 +162,8 @@ class DataLayout:
                 )
         most, fewest = found[0]
         arrays = tuple(
-            ArrayLayout(name, named[name], most[name], grows=most[name] != fewest[name]) for name in sorted(named)
+            replace(array, shape=most[array.name], grows=most[array.name] != fewest[array.name])
+            for array in known.arrays
         )
         for array in arrays:
             if not array.grows:
@@ -169,11 +177,22 @@ class DataLayout:
         return cls(arrays, num_obs, ranges)
 
     @classmethod
-    def unseen(cls, structure: Structure | Mapping[str, Structure], model_set: ModelSet) -> DataLayout:
+    def unseen(
+        cls,
+        structure: Structure | Mapping[str, Structure],
+        model_set: ModelSet,
+        covariates: Covariates | None = None,
+    ) -> DataLayout:
         """Return the layout as far as it is known before anything is simulated: structures, no shapes."""
         ranges = model_set.hyperparameters
+        structures = [structure] if isinstance(structure, Structure) else list(structure.values())
+        if covariates is None and any(one.has_covariates for one in structures):
+            raise ValueError(
+                "structure='responses' needs the covariates that the responses belong to: pass them as covariates, "
+                "as in deepbf.fit(models, covariates=table), or pass structure='vector'."
+            )
         if isinstance(structure, Structure) and not ranges:
-            return cls((ArrayLayout(WHOLE, structure),))
+            return cls((ArrayLayout(WHOLE, structure, covariates=covariates),))
         named = {DATA: structure} if isinstance(structure, Structure) else dict(structure)
         if ranges:
             if HYPERPARAMETERS in named:
@@ -182,7 +201,11 @@ class DataLayout:
                     "have that name. Rename the array."
                 )
             named[HYPERPARAMETERS] = STRUCTURES["vector"]
-        return cls(tuple(ArrayLayout(name, named[name]) for name in sorted(named)), None, ranges)
+        arrays = (
+            ArrayLayout(name, named[name], covariates=covariates if named[name].has_covariates else None)
+            for name in sorted(named)
+        )
+        return cls(tuple(arrays), None, ranges)
 
     def seen(self, data: Sequence[NDArray[np.generic]]) -> DataLayout:
         """Return the layout completed by simulated data, one array per model: with shapes and sizes.
@@ -192,6 +215,12 @@ class DataLayout:
         """
         arrays = []
         for array, parts in self.split(data):
+            num_rows = None if array.covariates is None else array.covariates.num_rows
+            if num_rows not in (None, parts[0].shape[1]):
+                raise ValueError(
+                    f"covariates have {num_rows} rows; the simulators return {parts[0].shape[1]} responses per data "
+                    "set. Make the simulators return one response per row of the table."
+                )
             sizes = array.structure.sizes_of(parts)
             if array.grows and self.asked is not None:
                 sizes = (tuple(self.asked), *sizes[1:])
@@ -237,6 +266,11 @@ class DataLayout:
     def num_obs(self) -> tuple[int, int] | None:
         """The fewest and the most observations of a data set, if their number varies."""
         return self.sized.sizes[0] if self.sized.varies else None
+
+    @property
+    def covariates(self) -> Covariates | None:
+        """What is fixed by design, row by row of the responses; None where nothing is."""
+        return next((array.covariates for array in self.arrays if array.covariates is not None), None)
 
     @cached_property
     def width(self) -> int:
@@ -328,7 +362,7 @@ class DataLayout:
             return self.arrays[0].check_observed(argument, data, extrapolate=extrapolate)
         self.need_values(values)
         only_data = [array.name for array in self.user_arrays] == [DATA]
-        if self.hyperparameters and only_data and not isinstance(data, Mapping):
+        if self.hyperparameters and only_data and (self.covariates is not None or not isinstance(data, Mapping)):
             data = {DATA: data}
         return self._check_dicts(argument, data, values=values, extrapolate=extrapolate)
 

@@ -43,12 +43,16 @@ class Structure(abc.ABC):
     summary_says_more
         Whether a summary by the structure's rules shows what is hard to learn from the plain values. Of vectors it
         does not: a network that reads the values alone learned more in the same time.
+    has_covariates
+        Whether every place along the first axis has covariates, known before any data; its networks are fitted with
+        them.
     """
 
     name: ClassVar[str]
     num_axes: ClassVar[int] = 0
     any_order: ClassVar[bool] = False
     summary_says_more: ClassVar[bool] = True
+    has_covariates: ClassVar[bool] = False
     # How messages write the shape of what simulators return.
     simulated_shape: ClassVar[str] = "(size, ...)"
 
@@ -271,6 +275,20 @@ class Exchangeable(_OneAxis):
     def default_network(self, shape: Shape) -> str:
         """Return "sorted-head" for up to eight scalars, taken in increasing order, and "deepset" otherwise."""
         return "sorted-head" if len(shape) == 1 and shape[0] <= MOST_SORTED else "deepset"
+
+
+class Responses(Structure):
+    """Responses along axis 1 of what simulators return, each with the covariates of its row in one fixed table."""
+
+    name = "responses"
+    num_axes = 1
+    has_covariates = True
+    simulated_shape = "(size, rows of the covariates)"
+
+    def default_network(self, shape: Shape) -> str:
+        """Return "summary", which reads the responses against the covariates, for every shape."""
+        del shape
+        return "summary"
 
 
 class Series(_OneAxis):

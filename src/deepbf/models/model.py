@@ -6,12 +6,14 @@ import inspect
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deepbf import _checks
+from deepbf.models.covariates import Covariates
 from deepbf.models.hyperparameters import FixedPrior, Ranges, check_ranges, check_values, draw_values
 from deepbf.models.transform import check_transform
 
@@ -121,7 +123,8 @@ class Model:
         ``simulator(rng, size)``.
         For a range of sample sizes, ``simulator(rng, params, num_obs)`` draws data sets of `num_obs` observations.
         Observations that are not there, such as trials beyond the last of a shorter group, are masked in a
-        `numpy.ma.MaskedArray`.
+        `numpy.ma.MaskedArray`. An argument called `covariates`, of this function or of the others, is given the table
+        that is passed to `deepbf.fit`, a dict of columns.
     prior
         ``prior(rng, size)`` returns an array with leading axis ``size``, or a dict of such arrays, which reaches the
         simulator as a dict. None for a model without parameters.
@@ -180,6 +183,24 @@ class Model:
         own = {name: value for name, value in values.items() if name in ranges}
         fixed = FixedPrior(self.prior, check_values(f"hyperparameters of model {self.name!r}", ranges, own))
         return replace(self, prior=fixed, hyperparameters=None)
+
+    def with_covariates(self, table: Any) -> Model:
+        """Return the model whose functions have been given a table of covariates.
+
+        `table` is a dict from names to columns, a data frame, or an array with one row per response. Functions that
+        have an argument called `covariates` get it as a dict of columns; others are left as they are.
+
+        Examples
+        --------
+        >>> line = Model("line", prior=lambda rng, size: rng.standard_normal(size),
+        ...              simulator=lambda rng, slope, covariates: slope[:, None] * covariates["x"])
+        >>> line.with_covariates({"x": [1.0, 2.0, 3.0]}).simulate(5, seed=1).data.shape
+        (5, 3)
+        """
+        columns = Covariates.of(table).columns
+        functions = {name: getattr(self, name) for name in ("simulator", "prior", "log_prior", "log_likelihood")}
+        told = {name: partial(fn, covariates=columns) for name, fn in functions.items() if _takes_covariates(fn)}
+        return replace(self, **told)
 
     def simulate(self, size: int, seed: Seed, num_obs: int | None = None) -> Simulations:
         """Return `size` data sets with the parameters that gave them; the same seed gives the same bits.
@@ -271,10 +292,21 @@ class Model:
             written_seed = f"np.random.SeedSequence({entropy}, spawn_key={spawn_key}{pool_size})"
         num_obs = "" if call.num_obs is None else f", num_obs={call.num_obs}"
         command = "simulate_given(params" if call.given else f"simulate({call.size}"
+        told = any("covariates" in getattr(function, "keywords", {}) for function in (self.simulator, self.prior))
+        model = "model.with_covariates(covariates)" if told else "model"
         return SimulationError(
             f"Model {self.name!r} failed with seed {written_seed}: {what}. "
-            f"Reproduce it with: model.{command}, seed={written_seed}{num_obs})"
+            f"Reproduce it with: {model}.{command}, seed={written_seed}{num_obs})"
         )
+
+
+def _takes_covariates(function: Callable[..., Any] | None) -> bool:
+    """Return whether a function has an argument called `covariates`."""
+    try:
+        return function is not None and "covariates" in inspect.signature(function).parameters
+    except ValueError:
+        # Compiled functions may not say what they take.
+        return False
 
 
 def fresh_seed(seed: Seed) -> np.random.SeedSequence:

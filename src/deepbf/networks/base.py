@@ -75,7 +75,7 @@ class AbstractPreparation(Storable):
 
 # Standardised pilot simulations, one array per model; and how a preparation is fitted to them.
 Pilot = Sequence[NDArray[np.float32]]
-FitPreparation = Callable[[Pilot], AbstractPreparation]
+FitPreparation = Callable[..., AbstractPreparation]
 
 
 class AbstractNetwork(eqx.Module):
@@ -107,7 +107,8 @@ class NetworkKind:
     Parameters
     ----------
     fit_preparation
-        From standardised pilot simulations, one array per model, to the preparation of data like them.
+        From standardised pilot simulations, one array per model, to the preparation of data like them. Networks for a
+        structure that has covariates also take ``covariates=``, the table.
     init
         ``init(layout, num_models, key=key)`` returns a network for prepared inputs of that `InputLayout`.
     peak_rate

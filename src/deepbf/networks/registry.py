@@ -6,13 +6,14 @@ A network from outside the package joins by `register_network`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deepbf import _checks
-from deepbf.layout.data_layout import DataLayout
+from deepbf.layout.data_layout import ArrayLayout, DataLayout
 from deepbf.networks.base import FitPreparation, FreeNetwork, Link, NetworkKind, linked
 from deepbf.networks.boosted_trees import BoostedTrees
 from deepbf.networks.ensemble import committee_kind
@@ -20,6 +21,7 @@ from deepbf.networks.log_linear import LogLinear
 from deepbf.networks.mixed import MixedHead, MixedSummary
 from deepbf.networks.nested import NestedSummary, plain_groups
 from deepbf.networks.paper_networks import BNN, FNN, DeepSet2, SquashedSet
+from deepbf.networks.responses import ResponsesSummary, plain_responses
 from deepbf.networks.series import ConvSeries, SeriesSummary, SummarySeries
 from deepbf.networks.series_features import plain_series
 from deepbf.networks.set_attention import SetAttention, SummaryAndObservations
@@ -80,6 +82,7 @@ register_network("series", "summary", NetworkKind(SeriesSummary.fit, SummarySeri
 register_network(
     "series", "conv", NetworkKind(SeriesSummary.fit_with_values, ConvSeries, peak_rate=5e-3, any_num_obs=True)
 )
+register_network("responses", "summary", NetworkKind(ResponsesSummary.fit, ScaledMLP, peak_rate=5e-3))
 
 
 # What reads the plain view of each structure, beside the default network of the structure.
@@ -90,8 +93,9 @@ for _structure, _fit_plain in (
     ("exchangeable", plain_set),
     ("series", plain_series),
     ("nested", plain_groups),
+    ("responses", plain_responses),
 ):
-    _any_num_obs = _structure != "vector"
+    _any_num_obs = _structure not in ("vector", "responses")
     register_network(_structure, FREE, NetworkKind(_fit_plain, FreeNetwork, FREE_RATE, any_num_obs=_any_num_obs))
 
 # Simple classifiers, which join the committee where simulations are few. They learn by no rate.
@@ -133,9 +137,9 @@ def network_kind(layout: DataLayout, network: str = AUTO, link: Link | None = No
     """
     name, *simple = choose_network(layout, network).split(JOINED)
     if name != COMMITTEE:
-        own = summary_kind(layout) if layout.packed else NETWORKS[layout.arrays[0].structure.name][name]
+        own = summary_kind(layout) if layout.packed else _array_kind(layout.arrays[0], name)
         return linked(own, link)
-    fit_parts = [NETWORKS[array.structure.name][FREE].fit_preparation for array in layout.arrays]
+    fit_parts = [_array_kind(array, FREE).fit_preparation for array in layout.arrays]
     free = NetworkKind(_fit_arrays(layout, fit_parts), FreeNetwork, FREE_RATE)
     has_summary = layout.packed or layout.arrays[0].structure.summary_says_more
     informed = linked(summary_kind(layout), link) if has_summary else None
@@ -147,11 +151,19 @@ def summary_kind(layout: DataLayout) -> NetworkKind:
 
     Posterior samplers read the same summary.
     """
-    kinds = [NETWORKS[array.structure.name][array.structure.default_network(array.shape)] for array in layout.arrays]
+    kinds = [_array_kind(array, array.structure.default_network(array.shape)) for array in layout.arrays]
     if not layout.packed:
         return kinds[0]
     fit = _fit_arrays(layout, [kind.fit_preparation for kind in kinds])
     return NetworkKind(fit, MixedHead, MIXED_RATE, any_num_obs=True)
+
+
+def _array_kind(array: ArrayLayout, name: str) -> NetworkKind:
+    """Return the network of this name for one array, told of the array's covariates if it has any."""
+    kind = NETWORKS[array.structure.name][name]
+    if array.covariates is None:
+        return kind
+    return replace(kind, fit_preparation=partial(kind.fit_preparation, covariates=array.covariates))
 
 
 def _fit_arrays(layout: DataLayout, fit_parts: Sequence[FitPreparation]) -> FitPreparation:

@@ -118,7 +118,7 @@ class SetSummary(AbstractPreparation):
         pooled_ramps = [np.asarray(eqx.filter_jit(histogram)(*one)) for one in sets]
         # Where values repeat, as counts do, knots sit on the values themselves and the histogram has every shape.
         with_shape = len(np.unique(observations)) > 0.1 * observations.size
-        moments = [np.asarray(_moments(*one, with_shape)) for one in sets]
+        moments = [np.asarray(eqx.filter_jit(_moments)(*one, with_shape)) for one in sets]
         sums = SetSums.fit(pilot)
         mean = np.stack([m.mean(axis=0) for m in moments])
         spread = np.stack([m.std(axis=0) for m in moments])

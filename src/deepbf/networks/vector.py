@@ -255,8 +255,12 @@ def tyler_scatter(centred: NDArray[np.float64]) -> NDArray[np.float64]:
     return scatter + 1e-6 * identity
 
 
+def fit_vector_columns(pilot: Pilot) -> VectorColumns:
+    """Return the columns of the plain view of vectors like these, one array per model."""
+    flat = [data.reshape(len(data), -1) for data in pilot]
+    return VectorColumns(CountLogs.fit(flat), Ellipses.fit(flat) if 1 < flat[0].shape[1] <= WIDEST_SCATTER else None)
+
+
 def plain_vector(pilot: Pilot) -> PlainView:
     """Return the plain view of vectors and arrays of fixed shape."""
-    flat = [data.reshape(len(data), -1) for data in pilot]
-    ellipses = Ellipses.fit(flat) if 1 < flat[0].shape[1] <= WIDEST_SCATTER else None
-    return PlainView.fit(VectorColumns(CountLogs.fit(flat), ellipses), pilot)
+    return PlainView.fit(fit_vector_columns(pilot), pilot)

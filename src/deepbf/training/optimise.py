@@ -53,9 +53,12 @@ class FlatNetworks:
 
     def __init__(self, networks: AbstractNetwork) -> None:
         weights, self._static = eqx.partition(networks, eqx.is_array)
-        first = jax.tree.map(lambda leaf: leaf[0], weights)
-        _, self._unravel = ravel_pytree(first)
-        self.initial: jax.Array = jax.vmap(lambda member: ravel_pytree(member)[0])(weights)
+        _, self._unravel = flattening(
+            jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), weights)
+        )
+        # One program for all layers: each operation by itself would be compiled by itself.
+        self.initial: jax.Array = jax.jit(jax.vmap(lambda member: ravel_pytree(member)[0]))(weights)
+        self.first: AbstractNetwork = eqx.combine(jax.jit(self._unravel)(self.initial[0]), self._static)
 
     def member(self, flat: jax.Array) -> AbstractNetwork:
         """Return the network with these weights, one vector."""
@@ -67,13 +70,30 @@ class FlatNetworks:
 
     def ensemble(self, flat: jax.Array) -> AbstractNetwork:
         """Return the stacked networks with these weights, one vector per member."""
-        return eqx.combine(jax.vmap(self._unravel)(flat), self._static)
+        return eqx.combine(jax.jit(jax.vmap(self._unravel))(flat), self._static)
+
+
+def flattening(weights: Any) -> tuple[int, Callable[[jax.Array], Any]]:
+    """Return how long a vector these weights make, arrays or their shapes, and what turns it back into them."""
+    turns_back = []
+
+    def flatten(tree: Any) -> jax.Array:
+        flat, unravel = ravel_pytree(tree)
+        turns_back.append(unravel)
+        return flat
+
+    return jax.eval_shape(flatten, weights).size, turns_back[0]
 
 
 def init_state(networks: FlatNetworks, optimiser: optax.GradientTransformation = ADAM) -> TrainingState:
     """Return the state before the first step."""
-    weights = jnp.copy(networks.initial)
-    return TrainingState(weights, jnp.copy(weights), jax.vmap(optimiser.init)(weights), jnp.zeros((), jnp.int32))
+
+    @jax.jit
+    def start(weights: jax.Array) -> TrainingState:
+        memory = jax.vmap(optimiser.init)(weights)
+        return TrainingState(jnp.copy(weights), jnp.copy(weights), memory, jnp.zeros((), jnp.int32))
+
+    return start(networks.initial)
 
 
 def make_block(networks: FlatNetworks, objective: Objective, optimiser: optax.GradientTransformation = ADAM) -> Block:
@@ -129,14 +149,14 @@ def optimiser_of(networks: FlatNetworks) -> optax.GradientTransformation:
 
     The parts of a committee are trained as if each were alone: with gradients clipped apart, and rates of their own.
     """
-    member = networks.member(networks.initial[0])
+    member = networks.first
     if not isinstance(member, Committee):
         return muon_of(networks.arrays) if member.orthogonal else ADAM
     pieces, start = [], 0
     for part, rate in zip(member.networks, member.rates, strict=True):
-        flat, unravel = ravel_pytree(eqx.filter(part, eqx.is_array))
-        pieces.append((slice(start, start + flat.size), rate, muon_of(unravel) if part.orthogonal else ADAM))
-        start += flat.size
+        size, unravel = flattening(eqx.filter(part, eqx.is_array))
+        pieces.append((slice(start, start + size), rate, muon_of(unravel) if part.orthogonal else ADAM))
+        start += size
 
     def init(params: Any) -> Any:
         return tuple(optimiser.init(params[piece]) for piece, _, optimiser in pieces)

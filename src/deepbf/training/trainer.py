@@ -191,7 +191,7 @@ class Trainer:
             most_added=max(len(pilot.data[0]), PREPARE_ROWS // num_models),
         )  # fmt: skip
         self._networks = FlatNetworks(init_ensemble(kind, inputs, num_models, num_members, init_key))
-        member = self._networks.member(self._networks.initial[0])
+        member = self._networks.first
         orthogonal = schedule.orthogonal and not isinstance(member, Committee)
         # The objective is the sum over parts.
         self._num_parts = len(member.networks) if isinstance(member, Committee) else 1

@@ -34,6 +34,7 @@ PROBLEMS = {
     "logistic-fixed": Expected((30,), "vector", 7),
     "three-counts": Expected((40,), "exchangeable", 3),
     "normal-mean": Expected((50,), "exchangeable", 4),
+    "grouped-counts": Expected((60,), "vector", 10),
 }
 NUM_DRAWS = 1_200
 # Nats; equal priors and no knowledge would be log(2) = 0.69, and log(3) = 1.1 for three models.

@@ -30,6 +30,7 @@ KNOWN_ANSWER_NAMES = (
     "logistic-fixed",
     "three-counts",
     "normal-mean",
+    "grouped-counts",
 )
 # A right simulator fails by chance once in a million; a wrong one has p-values far below.
 LEAST_P_VALUE = 1e-6

@@ -9,6 +9,7 @@ from .covariate import covariate_log_bf as covariate_log_bf
 from .field import field_log_bf as field_log_bf
 from .fixed_design import fixed_design_log_bf as fixed_design_log_bf
 from .gamma_waits import gamma_waits_log_bf as gamma_waits_log_bf
+from .grouped_counts import grouped_counts_log_bf as grouped_counts_log_bf
 from .heavy_counts import heavy_counts_log_bf as heavy_counts_log_bf
 from .hidden_states import hidden_states_log_bf as hidden_states_log_bf
 from .lagged_pair import lagged_pair_log_bf as lagged_pair_log_bf

@@ -14,6 +14,7 @@ from deepbf_studies.problems import (
     five_counts,
     fixed_design,
     gamma_waits,
+    grouped_counts,
     heavy_counts,
     hidden_states,
     influenza,
@@ -79,6 +80,7 @@ _ENTRIES: dict[str, _Entry] = {
     "logistic-fixed": _Entry(logistic_fixed.logistic_fixed_study, logistic_fixed.NUM_RESPONSES),
     "three-counts": _Entry(five_counts.three_counts_study, five_counts.NUM_OBS_OF_THREE),
     "normal-mean": _Entry(normal_mean.normal_mean_study, normal_mean.NUM_OBS),
+    "grouped-counts": _Entry(grouped_counts.grouped_counts_study, grouped_counts.NUM_RESPONSES),
 }
 
 KEPT_OUT = (
@@ -118,7 +120,7 @@ def load(name: str, *, num_obs: int | None = None) -> Study:
     "field", whose data sets are squares of `num_obs` rows, 16 by default; and the vectors "change-counts" and
     "vector-fixed-design", of 20 values each by default. Some of them are `KEPT_OUT` of development.
 
-    The last ten are sets and regressions with exact answers, described in the module of each.
+    The last eleven are sets and regressions with exact answers, described in the module of each.
 
     Everything in a study pickles, so its models can be simulated by a pool of processes.
 
