@@ -215,10 +215,9 @@ class DataLayout:
         """
         arrays = []
         for array, parts in self.split(data):
-            num_rows = None if array.covariates is None else array.covariates.num_rows
-            if num_rows not in (None, parts[0].shape[1]):
+            if array.covariates is not None and array.covariates.num_rows != parts[0].shape[1]:
                 raise ValueError(
-                    f"covariates have {num_rows} rows; the simulators return {parts[0].shape[1]} responses per data "
+                    f"covariates have {array.covariates.num_rows} rows; the simulators return {parts[0].shape[1]} responses per data "
                     "set. Make the simulators return one response per row of the table."
                 )
             sizes = array.structure.sizes_of(parts)
