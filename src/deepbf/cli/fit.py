@@ -29,6 +29,7 @@ def fit(
     num_simulations: int | None = typer.Option(None, help="Or: train on so many simulations in all, reused."),
     ensemble: int | None = typer.Option(None, help="Networks trained together; their spread is the error. Default 4."),
     schedule: str | None = typer.Option(None, help="auto; thorough, if simulating costs next to nothing; or paper."),
+    start: Path | None = typer.Option(None, help="A saved estimator of the same models to go on from."),
     seed: int | None = typer.Option(None, help="Seed of the simulations and the networks. Default 0."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object for machines, no progress bar."),
 ) -> None:
@@ -68,6 +69,7 @@ def fit(
         "num_simulations": num_simulations,
         "ensemble": ensemble,
         "schedule": schedule,
+        "start": start,
         "seed": seed,
     }
     models, settings, _ = read_study(study)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -145,7 +144,7 @@ class BayesFactor:
     @property
     def num_members(self) -> int:
         """How many networks answer together."""
-        return int(jax.tree.leaves(eqx.filter(self.ensemble.networks, eqx.is_array))[0].shape[0])
+        return self.ensemble.num_members
 
     @property
     def num_obs(self) -> tuple[int, int] | None:
@@ -410,7 +409,7 @@ class BayesFactor:
         loss = "" if self.loss == losses.DEFAULT else f" trained by {self.loss}"
         return (
             f"BayesFactor({' against '.join(self.names)}; {structure} data {self._written_shape()}; "
-            f"{self.num_members} x {self.network}{loss}; {self.record.num_simulations:,} simulations, "
+            f"{self.num_members} x {self.network}{loss}; {self.ensemble.num_simulations:,} simulations, "
             f"{self.record.seconds:.0f} s, held-out loss {self.record.held_out_loss:.4f})"
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -9,21 +10,27 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import jax
 from numpy.typing import ArrayLike
 
 from deepbf import _checks, losses
 from deepbf.estimator.bayes_factor import BayesFactor
+from deepbf.estimator.storage import load
 from deepbf.layout.data_layout import DataLayout, NumObsRange
 from deepbf.layout.structure import Responses, Structure, Vector, find_structure
 from deepbf.models.covariates import Covariates
 from deepbf.models.model import Model, ModelSet, SimulationError
-from deepbf.networks.base import NetworkKind
+from deepbf.networks.base import Link, NetworkKind
+from deepbf.networks.ensemble import Committee, blank_ensemble
 from deepbf.networks.registry import AUTO, COMMITTEE, JOINED, NETWORKS, check_network, choose_network, network_kind
 from deepbf.simulation import check_executor
 from deepbf.training.optimise import classification
 from deepbf.training.schedule import AUTO_NAME, PAPER_NAME, PAPER_STEPS, THOROUGH_NAME, Budget, named_schedule
 from deepbf.training.trained import PartialTrainingError, TrainedEnsemble
 from deepbf.training.trainer import train
+
+# Enough for a standard error of the mean, few enough to train at once on two cores.
+NUM_MEMBERS = 4
 
 
 class PartialFitError(SimulationError):
@@ -45,7 +52,8 @@ def fit(
     seconds: float | None = None,
     steps: int | None = None,
     num_simulations: int | None = None,
-    ensemble: int = 4,
+    ensemble: int | None = None,
+    start: BayesFactor | str | os.PathLike[str] | None = None,
     schedule: str = "auto",
     batch_size: int | None = None,
     executor: Executor | None = None,
@@ -97,8 +105,12 @@ def fit(
         the same seed gives the same estimator. `num_simulations`: so many in all, shared equally by the models and
         reused over epochs; the same seed gives the same estimator.
     ensemble
-        Members trained together. Their spread is the answer's error. Where simulations are few, at least five, each
-        trained without one fold of them.
+        Members trained together, 4 by default. Their spread is the answer's error. Where simulations are few, at least
+        five, each trained without one fold of them.
+    start
+        A trained estimator, or the path of a saved one, to go on from: with more time, after a change of a prior, or
+        with a dearer simulator after a cheap one. The models have the same names, and data look the same; everything
+        else may differ. Scales, summaries and the ensemble stay those of `start`; all simulations are new.
     schedule
         "auto" adapts the learning rate to the budget. "thorough", for simulators that cost next to nothing and budgets
         of minutes: simulates five times as much, trains on those simulations that teach most, weighted so that they
@@ -144,9 +156,15 @@ def fit(
     loss_kind = losses.by_name(loss)
     mixture = None if training_probs is None else _checks.check_probs("training_probs", training_probs, model_set.names)
     num_obs_range = None if num_obs is None else check_num_obs(num_obs, model_set, found, network)
-    num_members = _checks.check_count("ensemble", ensemble)
+    num_members = NUM_MEMBERS if ensemble is None else _checks.check_count("ensemble", ensemble)
     check_executor(executor, model_set.models)
     seed = _checks.check_seed("seed", seed)
+
+    earlier = None
+    if start is not None:
+        begun = load(start) if isinstance(start, str | os.PathLike) else start
+        earlier = _check_start(begun, model_set, unseen, num_obs_range, network, ensemble, loss_kind.link)
+        network, num_members = begun.network.split(JOINED)[0], earlier.num_members
 
     def kind_of(layout: DataLayout) -> NetworkKind:
         return network_kind(layout, network, loss_kind.link)
@@ -165,6 +183,7 @@ def fit(
     run = partial(
         train, model_set, layout, network=network, goal=goal, schedule=chosen_schedule, budget=budget,
         num_members=num_members, executor=executor, seed=seed, progress=progress, started=started,
+        start=earlier,
     )  # fmt: skip
     return kept_if_stopped(run, as_estimator, PartialFitError, "estimator")
 
@@ -181,6 +200,59 @@ def _with_covariates(structure: object, num_obs: object) -> Structure:
             f"covariates fix the number of responses; received num_obs={num_obs!r} with them. Leave one of them out."
         )
     return Responses()
+
+
+def _check_start(
+    start: object,
+    model_set: ModelSet,
+    unseen: DataLayout,
+    num_obs: NumObsRange | None,
+    network: str,
+    ensemble: int | None,
+    link: Link | None,
+) -> TrainedEnsemble:
+    """Return what a fit of these models can go on from: the trained networks of `start`, simple classifiers left out.
+
+    `unseen` is the layout as far as it is known before anything is simulated; `network` and `ensemble` are what the
+    user asked for.
+    """
+    if not isinstance(start, BayesFactor):
+        raise TypeError(
+            f"start must be a trained estimator or the path of a saved one; received {type(start).__name__}. Pass what "
+            "deepbf.fit or deepbf.load returned."
+        )
+    layout = start.layout
+    name, *simple = start.network.split(JOINED)
+    same = {
+        "models": (start.names, model_set.names),
+        "structure": (layout.structure, unseen.structure),
+        "num_obs": (layout.asked, num_obs),
+        "hyperparameters": (layout.hyperparameters, unseen.hyperparameters),
+        "network": (name, name if network == AUTO else network),
+        "ensemble": (start.num_members, start.num_members if ensemble is None else ensemble),
+    }
+    for what, (trained, asked) in same.items():
+        if trained != asked:
+            raise ValueError(
+                f"start must have been fitted with the same {what}: it has {trained!r}, and this fit {asked!r}. "
+                f"Make the {what} the same, or leave start out."
+            )
+    if (layout.covariates is None) != (unseen.covariates is None):
+        has, lacks = ("start", "this fit") if unseen.covariates is None else ("this fit", "start")
+        raise ValueError(f"{has} has covariates and {lacks} has none. Pass the same covariates, or leave start out.")
+    if layout.covariates is not None and unseen.covariates is not None:
+        layout.covariates.check_same("this fit", unseen.covariates.columns)
+    trained = start.ensemble
+    if isinstance(trained.networks, Committee):
+        trained = replace(trained, networks=trained.networks.without_simple(len(simple)), simple=())
+    inputs = trained.preparation.layout(layout.shape)
+    blank = blank_ensemble(network_kind(layout, name, link), inputs, len(model_set), trained.num_members, settled=False)
+    if jax.tree.structure(blank) != jax.tree.structure(trained.networks):
+        raise ValueError(
+            f"start has networks that cannot be trained any further (network={name!r}, loss={start.loss!r}): they were "
+            "settled after training, or their loss has another form. Leave start out."
+        )
+    return trained
 
 
 class StoppedEarlyWarning(UserWarning):

@@ -217,8 +217,8 @@ class DataLayout:
         for array, parts in self.split(data):
             if array.covariates is not None and array.covariates.num_rows != parts[0].shape[1]:
                 raise ValueError(
-                    f"covariates have {array.covariates.num_rows} rows; the simulators return {parts[0].shape[1]} responses per data "
-                    "set. Make the simulators return one response per row of the table."
+                    f"covariates have {array.covariates.num_rows} rows; the simulators return {parts[0].shape[1]} "
+                    "responses per data set. Make the simulators return one response per row of the table."
                 )
             sizes = array.structure.sizes_of(parts)
             if array.grows and self.asked is not None:

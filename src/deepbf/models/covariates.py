@@ -112,14 +112,22 @@ class Covariates:
                 f"{argument} must have the covariates of the fit, {', '.join(self.columns)}, and one column of "
                 f"responses; received {', '.join(table) or 'no column'}. Pass those columns, or the responses alone."
             )
+        self.check_same(argument, {name: _check_column(name, table[name]) for name in self.columns})
+        return table[rest[0]]
+
+    def check_same(self, argument: str, columns: Mapping[str, NDArray[Any]]) -> None:
+        """Raise unless these are the covariates of the fit, value by value; `argument` is where they were passed."""
+        if set(columns) != set(self.columns):
+            raise ValueError(
+                f"{argument} has the covariates {', '.join(columns)}; those of the fit are {', '.join(self.columns)}."
+            )
         for name, column in self.columns.items():
-            row = _first_difference(column, _check_column(name, table[name]))
+            row = _first_difference(column, columns[name])
             if row is not None:
                 raise ValueError(
                     f"{argument} has other covariates than the fit: {name!r} differs, first in row {row + 1}. An "
                     "estimator answers for the covariates that it was fitted with: fit again with these."
                 )
-        return table[rest[0]]
 
     def __repr__(self) -> str:
         return f"{self.num_rows} rows of {', '.join(self.columns)}"

@@ -42,12 +42,14 @@ def init_ensemble(
     return eqx.combine(init_weights(key), eqx.filter(shapes, lambda leaf: not isinstance(leaf, jax.ShapeDtypeStruct)))
 
 
-def blank_ensemble(kind: NetworkKind, layout: InputLayout, num_models: int, num_members: int) -> AbstractNetwork:
-    """Return settled networks with the shapes of weights in place of weights, as a form to be filled."""
+def blank_ensemble(
+    kind: NetworkKind, layout: InputLayout, num_models: int, num_members: int, *, settled: bool = True
+) -> AbstractNetwork:
+    """Return networks with the shapes of weights in place of weights, as a form to be filled; settled, or as new."""
 
     def init_and_settle(key: jax.Array) -> AbstractNetwork:
         networks = _init_stacked(kind, layout, num_models, num_members, key)
-        return settle_ensemble(networks, jnp.zeros((2, layout.width)))
+        return settle_ensemble(networks, jnp.zeros((2, layout.width))) if settled else networks
 
     return eqx.filter_eval_shape(init_and_settle, jax.random.key(0))
 
@@ -165,6 +167,12 @@ class Committee(AbstractNetwork):
         weights = jnp.full((len(self.weights), len(networks)), 1.0 / len(networks))
         columns = (*self.columns, *((0, width) for _ in simple))
         return Committee(networks, weights, columns, (*self.rates, *(0.0 for _ in simple)))
+
+    def without_simple(self, num_simple: int) -> Committee:
+        """Return stacked committees without the simple classifiers that joined them last, equally believed."""
+        number = len(self.networks) - num_simple
+        weights = jnp.full((len(self.weights), number), 1.0 / number)
+        return Committee(self.networks[:number], weights, self.columns[:number], self.rates[:number])
 
     def settle(self, reference: jax.Array) -> Committee:
         settled = tuple(network.settle(rows) for network, rows in self._reading(reference))

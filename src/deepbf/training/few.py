@@ -39,7 +39,7 @@ from deepbf.support import Typicality, simulated_in_any_order
 from deepbf.training.console import ProgressBar, StopOnInterrupt
 from deepbf.training.intake import POLL_SECONDS, Pilot, num_obs_of, prepared_at_once
 from deepbf.training.optimise import FlatNetworks, Goal, init_state, make_block
-from deepbf.training.schedule import MOST_PASSES, Schedule, fitting_batch_size
+from deepbf.training.schedule import MOST_PASSES, WARM_RATE, Schedule, fitting_batch_size
 from deepbf.training.trained import PartialTrainingError, TrainedEnsemble, TrainingRecord
 
 Floats = NDArray[np.float32]
@@ -141,6 +141,8 @@ class FewTrainer:
         How many folds there are.
     seed
         Of initial weights and mini-batches.
+    start
+        A trained ensemble to go on from.
     """
 
     def __init__(
@@ -156,6 +158,7 @@ class FewTrainer:
         started: float,
         num_members: int,
         seed: int,
+        start: TrainedEnsemble | None = None,
     ) -> None:
         standardised = [standardiser(data) for data in pilot.data]
         self._layout = layout
@@ -168,8 +171,10 @@ class FewTrainer:
         self._seed = seed
         self._any_order = simulated_in_any_order(layout, pilot.data)
         self._kind = goal.kind_of(layout)
-        self._schedule = schedule.for_network(self._kind.peak_rate)
-        self._preparation = self._kind.fit_preparation(standardised)
+        peak_rate = self._kind.peak_rate if start is None else WARM_RATE * self._kind.peak_rate
+        self._schedule = schedule.for_network(peak_rate)
+        self._start = start
+        self._preparation = self._kind.fit_preparation(standardised) if start is None else start.preparation
         self._prepare = compile_evaluation(self._preparation)
         self._parts: list[list[Floats]] = [[] for _ in pilot.data]
         self._take(standardised)
@@ -218,7 +223,13 @@ class FewTrainer:
         rows = [np.concatenate(own) for own in self._parts]
         inputs = self._preparation.layout(self._layout.shape)
         key = jax.random.key(self._seed % 2**31)
-        networks = FlatNetworks(init_ensemble(self._kind, inputs, len(rows), self._num_members, key))
+        if self._start is None:
+            networks = FlatNetworks(init_ensemble(self._kind, inputs, len(rows), self._num_members, key))
+        else:
+            # Where there are more folds than members to go on from, some begin alike.
+            chosen = np.arange(self._num_members) % self._start.num_members
+            arrays, static = eqx.partition(self._start.networks, eqx.is_array)
+            networks = FlatNetworks(eqx.combine(jax.tree.map(lambda leaf: leaf[chosen], arrays), static))
         folds = Folds(rows, self._num_members)
         deadline = None if self._seconds is None else self._started + self._seconds
         simple = _fit_simple(folds, self._seed, deadline)
@@ -233,6 +244,7 @@ class FewTrainer:
             seconds=time.monotonic() - self._started,
             held_out_loss=_loss(log_odds),
             stopped=stopped,
+            num_earlier_simulations=0 if self._start is None else self._start.num_simulations,
         )
         half = len(rows[0]) // 2
         return TrainedEnsemble(
@@ -264,14 +276,23 @@ class FewTrainer:
         outside = jnp.asarray(folds.by_fold())
         kept: list[jax.Array] = []
         losses: list[list[float]] = []
+
+        def judge() -> None:
+            judged = folds.in_order(np.asarray(_parts_by_member(networks.ensemble(state.averaged), outside)))
+            kept.append(jnp.copy(state.averaged))
+            losses.append([_loss([own[part] for own in judged]) for part in range(len(judged[0]))])
+
+        num_done = 0
+        if self._start is not None:
+            # What was trained before may be the best already.
+            judge()
         for check in range(NUM_CHECKS):
             progress = (check + np.arange(num_steps) / num_steps) / NUM_CHECKS
             rates = self._schedule.rates(progress, np.arange(num_steps))
             drawn = jnp.asarray(batches.draw(num_steps))
             state, _ = block(state, drawn, jnp.asarray(rates), jnp.asarray(num_steps, jnp.int32))
-            judged = folds.in_order(np.asarray(_parts_by_member(networks.ensemble(state.averaged), outside)))
-            kept.append(jnp.copy(state.averaged))
-            losses.append([_loss([own[part] for own in judged]) for part in range(len(judged[0]))])
+            judge()
+            num_done += num_steps
             self._show(bar, (check + 1) / NUM_CHECKS, min(losses[-1]))
             if deadline is not None and time.monotonic() > deadline:
                 break
@@ -279,7 +300,7 @@ class FewTrainer:
         committees = [one for one in found if isinstance(one, Committee)]
         chosen = tuple(committee.networks[part] for part, committee in enumerate(committees))
         first = committees[0]
-        return Committee(chosen, first.weights, first.columns, first.rates), len(losses) * num_steps
+        return Committee(chosen, first.weights, first.columns, first.rates), num_done
 
     def _show(self, bar: ProgressBar, share: float, held_out: float) -> None:
         left = 0.0 if self._seconds is None else self._seconds - (time.monotonic() - self._started)

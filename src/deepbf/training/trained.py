@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import equinox as eqx
+import jax
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,6 +25,8 @@ class TrainingRecord:
     seconds: float
     held_out_loss: float
     stopped: str
+    # Of the fits that this one went on from.
+    num_earlier_simulations: int = 0
     history: list[dict[str, float]] = field(default_factory=list)
 
 
@@ -66,6 +70,16 @@ class TrainedEnsemble:
     any_order: bool = False
     spread: float = 1.0
     simple: tuple[str, ...] = ()
+
+    @property
+    def num_members(self) -> int:
+        """How many networks answer together."""
+        return len(jax.tree.leaves(eqx.filter(self.networks, eqx.is_array))[0])
+
+    @property
+    def num_simulations(self) -> int:
+        """How many simulations it was trained on, those of the fits that it went on from included."""
+        return self.record.num_simulations + self.record.num_earlier_simulations
 
 
 class PartialTrainingError(SimulationError):

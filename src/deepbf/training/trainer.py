@@ -48,7 +48,7 @@ from deepbf.training.intake import (
 )
 from deepbf.training.optimise import FlatNetworks, Goal, init_state, make_block, muon_of
 from deepbf.training.pool import FRESH_BYTES, POOL_BYTES, Pool
-from deepbf.training.schedule import MOST_PASSES, Budget, Clock, Schedule, fitting_batch_size
+from deepbf.training.schedule import MOST_PASSES, WARM_RATE, Budget, Clock, Schedule, fitting_batch_size
 from deepbf.training.trained import PartialTrainingError, TrainedEnsemble, TrainingRecord
 
 # Long enough to drown the cost of handing a task over, short enough to fill the pool smoothly.
@@ -84,21 +84,32 @@ def train(
     seed: int,
     progress: bool,
     started: float,
+    start: TrainedEnsemble | None = None,
 ) -> TrainedEnsemble:
     """Return an ensemble trained on simulations of the models, within the budget counted from `started`.
 
     `layout` is what the user said about the data; the pilot completes it. `network` is a name or "auto", for the
-    checks of simulated data; `goal` says what is trained. A simulator that fails in the middle raises
-    `PartialTrainingError` with what was trained until then.
+    checks of simulated data; `goal` says what is trained. Training goes on from the scales, the preparation and the
+    weights of `start`, if there is one. A simulator that fails in the middle raises `PartialTrainingError` with what
+    was trained until then.
     """
-    seeds = _training_seeds(seed)
+    # Going on from a fit with the same seed must not bring the simulations of that fit once more.
+    entropy = seed if start is None else (seed, start.record.num_steps, start.record.num_earlier_simulations)
+    seeds = TrainingSeeds(
+        *(int(child.generate_state(1, np.uint64)[0]) for child in np.random.SeedSequence(entropy).spawn(3))
+    )
     source = Source(model_set.models, layout, seeds.simulation)
     num_each = None if budget.num_simulations is None else budget.num_simulations // len(model_set)
     with StopOnInterrupt() as stop, ProgressBar(progress) as bar:
         pilot = run_pilot(source, executor=executor, num_datasets=num_each, seconds=budget.seconds, stop=stop)
         check_simulated(layout, network, pilot.data)
         source = replace(source, layout=layout.seen(pilot.data))
-        standardiser = fit_standardiser(source.layout, pilot.data)
+        if start is not None and source.layout.shape != start.layout.shape:
+            raise ValueError(
+                f"start was trained on data sets of shape {start.layout.shape}; the simulators return data sets of "
+                f"shape {source.layout.shape}. Leave start out."
+            )
+        standardiser = fit_standardiser(source.layout, pilot.data) if start is None else start.standardiser
         with SimulationStream(
             source,
             first_chunk=pilot.num_chunks,
@@ -117,11 +128,11 @@ def train(
             if goal.stacks and num_expected <= MOST_SIMULATIONS:
                 return FewTrainer(
                     source.layout, pilot, standardiser, goal, stream, schedule, seconds=budget.seconds,
-                    started=started, num_members=max(num_members, FEWEST_FOLDS), seed=seeds.init,
+                    started=started, num_members=max(num_members, FEWEST_FOLDS), seed=seeds.init, start=start,
                 ).run(bar, stop)  # fmt: skip
             trainer = Trainer(
                 source.layout, pilot, standardiser, goal, stream, schedule, budget, started, num_members=num_members,
-                init_key=jax.random.key(seeds.init % 2**31), draw_rng=np.random.default_rng(seeds.draws),
+                init_key=jax.random.key(seeds.init % 2**31), draw_rng=np.random.default_rng(seeds.draws), start=start,
             )  # fmt: skip
             return trainer.run(bar, stop)
 
@@ -132,12 +143,6 @@ class TrainingSeeds(NamedTuple):
     simulation: int
     init: int
     draws: int
-
-
-def _training_seeds(seed: int) -> TrainingSeeds:
-    """Return the seeds of simulations, of initial weights and of mini-batches that follow from the user's seed."""
-    children = np.random.SeedSequence(seed).spawn(3)
-    return TrainingSeeds(*(int(child.generate_state(1, np.uint64)[0]) for child in children))
 
 
 def fit_standardiser(layout: DataLayout, data: Sequence[NDArray[np.generic]]) -> Standardiser:
@@ -166,6 +171,7 @@ class Trainer:
         num_members: int,
         init_key: jax.Array,
         draw_rng: np.random.Generator,
+        start: TrainedEnsemble | None = None,
     ) -> None:
         num_models = len(pilot.data)
         standardised = [standardiser(data) for data in pilot.data]
@@ -174,8 +180,9 @@ class Trainer:
         self._standardiser = standardiser
         self._stream = stream
         kind = goal.kind_of(layout)
-        self._schedule = schedule.for_network(kind.peak_rate)
-        self._preparation = kind.fit_preparation(standardised)
+        self._schedule = schedule.for_network(kind.peak_rate if start is None else WARM_RATE * kind.peak_rate)
+        self._preparation = kind.fit_preparation(standardised) if start is None else start.preparation
+        self._num_earlier = 0 if start is None else start.num_simulations
         inputs = self._inputs = self._preparation.layout(layout.shape)
         self._any_order = simulated_in_any_order(layout, pilot.data)
         batch_size = fitting_batch_size(
@@ -190,7 +197,9 @@ class Trainer:
             num_models, width, batch_size, num_members, draw_rng, capacity_bytes=capacity,
             most_added=max(len(pilot.data[0]), PREPARE_ROWS // num_models),
         )  # fmt: skip
-        self._networks = FlatNetworks(init_ensemble(kind, inputs, num_models, num_members, init_key))
+        self._networks = FlatNetworks(
+            init_ensemble(kind, inputs, num_models, num_members, init_key) if start is None else start.networks
+        )
         member = self._networks.first
         orthogonal = schedule.orthogonal and not isinstance(member, Committee)
         # The objective is the sum over parts.
@@ -381,6 +390,7 @@ class Trainer:
             seconds=self._clock.elapsed(),
             held_out_loss=self._held_out_loss if self._held_out_loss is not None else math.nan,
             stopped=stopped,
+            num_earlier_simulations=self._num_earlier,
             history=self._history,
         )
         return TrainedEnsemble(
