@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from deepbf.layout.data_layout import WHOLE, ArrayLayout, DataLayout
-from deepbf.layout.structure import find_structure
+from deepbf.layout.structure import STRUCTURES
 from deepbf.support import _centred_ranks, order_statistic, order_tail_area, simulated_in_any_order
 
 
@@ -65,8 +65,8 @@ def test_what_has_no_order_is_not_unusual() -> None:
     assert order_tail_area(np.arange(3)) is None
 
 
-def layout_of(structure: Any) -> DataLayout:
-    return DataLayout((ArrayLayout(WHOLE, find_structure(structure)),))
+def layout_of(structure: str) -> DataLayout:
+    return DataLayout((ArrayLayout(WHOLE, STRUCTURES[structure]),))
 
 
 def test_sorted_simulations_are_noticed() -> None:
