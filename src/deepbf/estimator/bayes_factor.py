@@ -394,7 +394,10 @@ class BayesFactor:
         )  # fmt: skip
 
     def evaluated_num_obs(self, num_obs: int | None, observed: Data | None) -> int | None:
-        """Return how many observations to simulate, if the estimator leaves that open."""
+        """Return how many observations to simulate, or None if the estimator is for data of a fixed shape.
+
+        It is `num_obs`, if given, or else the number in `observed`; one of the two must say.
+        """
         return evaluated_num_obs(self, num_obs, observed)
 
     def check_models(self, models: Sequence[Model] | None = None) -> tuple[Model, ...]:
