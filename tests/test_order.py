@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from deepbf.support import _centred_ranks, comes_in_any_order, order_statistic, order_tail_area
+from deepbf.layout.data_layout import WHOLE, ArrayLayout, DataLayout
+from deepbf.layout.structure import STRUCTURES
+from deepbf.support import _centred_ranks, order_statistic, order_tail_area, simulated_in_any_order
 
 
 def correlated(rng: np.random.Generator, size: int, num_obs: int, correlation: float) -> Any:
@@ -63,12 +65,22 @@ def test_what_has_no_order_is_not_unusual() -> None:
     assert order_tail_area(np.arange(3)) is None
 
 
+def layout_of(structure: str) -> DataLayout:
+    return DataLayout((ArrayLayout(WHOLE, STRUCTURES[structure]),))
+
+
 def test_sorted_simulations_are_noticed() -> None:
     rng = np.random.default_rng(4)
+    exchangeable = layout_of("exchangeable")
     counts, normals = rng.poisson(2.0, (300, 12)), rng.normal(size=(300, 12, 2))
-    assert comes_in_any_order([counts, counts])
-    assert comes_in_any_order([normals])
-    assert not comes_in_any_order([counts, np.sort(counts, axis=1)])
+    assert simulated_in_any_order(exchangeable, [counts, counts])
+    assert simulated_in_any_order(exchangeable, [normals])
+    assert not simulated_in_any_order(exchangeable, [counts, np.sort(counts, axis=1)])
     absent = np.where(np.arange(12) < rng.integers(1, 13, (300, 1)), np.sort(normals[:, :, 0], axis=1), np.nan)
-    assert not comes_in_any_order([absent])
-    assert comes_in_any_order([np.zeros((300, 3))])
+    assert not simulated_in_any_order(exchangeable, [absent])
+    assert simulated_in_any_order(exchangeable, [np.zeros((300, 3))])
+
+
+@pytest.mark.parametrize("structure", ["vector", "series"])
+def test_the_order_of_what_is_not_exchangeable_always_means_something(structure: str) -> None:
+    assert not simulated_in_any_order(layout_of(structure), [np.random.default_rng(5).normal(size=(300, 12))])

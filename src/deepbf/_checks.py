@@ -75,7 +75,11 @@ def check_seed(argument: str, value: object) -> int:
 
 
 def check_probs(argument: str, value: ArrayLike | None, names: Sequence[str]) -> NDArray[np.float64]:
-    """Return one probability per model, positive and summing to 1; equal ones when `value` is None."""
+    """Return one probability per model, shape (K,), positive and summing to 1; equal ones when `value` is None.
+
+    Sums within 1e-6 of 1 are rounding, and divided out. Raises a TypeError for what holds no numbers, and a ValueError
+    for another length, for probabilities of 0 or less, and for other sums, with what to pass instead.
+    """
     num_models = len(names)
     if value is None:
         return np.full(num_models, 1.0 / num_models)
@@ -130,7 +134,10 @@ def describe_nonfinite(array: NDArray[np.generic]) -> str | None:
 
 
 def check_datasets(argument: str, data: ArrayLike) -> NDArray[np.float64]:
-    """Return `data` as float64 of shape (num_datasets, num_obs), refusing anything else."""
+    """Return `data` as float64 of shape (num_datasets, num_obs).
+
+    Raises a ValueError for other numbers of axes and for nan or inf, and a TypeError for what holds no real numbers.
+    """
     array = check_numeric_array(argument, data)
     if array.ndim != 2:
         raise ValueError(

@@ -30,12 +30,6 @@ def strength_on_jeffreys_scale(log_bf: float) -> str:
     return next(words for bound, words in JEFFREYS_SCALE if size < bound)
 
 
-def category_names(first: str, second: str) -> tuple[str, ...]:
-    """Return the ten categories in words, from decisive for the second model to decisive for the first."""
-    words = [strength for _, strength in JEFFREYS_SCALE]
-    return tuple([f"{word} for {second}" for word in reversed(words)] + [f"{word} for {first}" for word in words])
-
-
 def jeffreys_category(log_bf: ArrayLike) -> NDArray[np.intp]:
     """Return the category of each log Bayes factor, 0 (decisive for the second model) to 9 (decisive for the first).
 

@@ -28,7 +28,10 @@ def log_evidence(log_odds: ArrayLike) -> NDArray[np.float64]:
 
 
 def log_ratio(log_odds: ArrayLike, first: int, second: int) -> NDArray[np.float64]:
-    """Return log evidence of model `first` minus that of `second`, from log odds against the last model."""
+    """Return log evidence of model `first` minus that of `second`, from log odds against the last model.
+
+    `log_odds` has shape (..., K - 1), the result shape (...). A swap of the two models flips its sign exactly.
+    """
     odds = np.asarray(log_odds)
     last = odds.shape[-1]
     above = odds[..., first].astype(np.float64) if first != last else np.zeros(odds.shape[:-1])

@@ -111,12 +111,19 @@ def extended(of_first: Elementwise, of_second: Elementwise, far: float) -> tuple
 
 
 def kl(log_odds: jax.Array, label: jax.Array) -> jax.Array:
-    """Return the dual loss of the Kullback-Leibler divergence of the first model from the second, f(r) = r log r."""
+    """Return the dual loss of the Kullback-Leibler divergence of the first model from the second, f(r) = r log r.
+
+    One entry per data set. At log ratio t, a data set of the first model costs -t - 1, and one of the second exp(t). A
+    few data sets far out decide what is learned: it is here for comparison, as `reverse_kl` and `pearson` are.
+    """
     return over_pairs(log_odds, label, *extended(lambda t: -t - 1.0, jnp.exp, FAR_FOR_RATIOS))
 
 
 def reverse_kl(log_odds: jax.Array, label: jax.Array) -> jax.Array:
-    """Return the dual loss of the Kullback-Leibler divergence of the second model from the first, f(r) = -log r."""
+    """Return the dual loss of the Kullback-Leibler divergence of the second model from the first, f(r) = -log r.
+
+    One entry per data set: exp(-t) for one of the first model, t - 1 for one of the second, at log ratio t.
+    """
     return over_pairs(log_odds, label, *extended(lambda t: jnp.exp(-t), lambda t: t - 1.0, FAR_FOR_RATIOS))
 
 
@@ -140,13 +147,19 @@ def squared_hellinger(log_odds: jax.Array, label: jax.Array) -> jax.Array:
 
 
 def pearson(log_odds: jax.Array, label: jax.Array) -> jax.Array:
-    """Return the dual loss of Pearson's chi-squared divergence, f(r) = (r - 1)^2."""
+    """Return the dual loss of Pearson's chi-squared divergence, f(r) = (r - 1)^2.
+
+    One entry per data set: 2 - 2 exp(t) for one of the first model, exp(2 t) - 1 for one of the second, at log ratio t.
+    """
     costs = extended(lambda t: -2.0 * jnp.expm1(t), lambda t: jnp.expm1(2.0 * t), FAR_FOR_SQUARES)
     return over_pairs(log_odds, label, *costs)
 
 
 def exponential(log_odds: jax.Array, label: jax.Array) -> jax.Array:
-    """Return the exponential loss of Evidence Networks (Jeffrey and Wandelt 2024): the root of the wrong odds."""
+    """Return the exponential loss of Evidence Networks (Jeffrey and Wandelt 2024): the root of the wrong odds.
+
+    One entry per data set: exp(-t / 2) for one of the first model, exp(t / 2) for one of the second, at log ratio t.
+    """
     costs = extended(lambda t: jnp.exp(-t / 2), lambda t: jnp.exp(t / 2), FAR_FOR_ROOTS)
     return over_pairs(log_odds, label, *costs)
 
@@ -203,5 +216,8 @@ def register_loss(name: str, kind: LossKind) -> None:
 
 
 def by_name(name: str) -> LossKind:
-    """Return the loss called `name`, with its link."""
+    """Return the loss called `name`, with its link.
+
+    Raises a ValueError that names the nearest one if there is no such loss; see `register_loss`.
+    """
     return LOSSES[_checks.check_choice("loss", name, LOSSES)]

@@ -169,19 +169,13 @@ def support_of(
         area = order_tail_area(columns[~is_absent(columns).any(axis=1)])
         if area is not None:
             order[k] = area
-    tail_area, low, high = (smaller_of_two(area, order[:, None]) for area in (tail_area, low, high))
+    # The smaller of two independent tail areas is at most p with probability 1 - (1 - p)^2, which makes it one again.
+    has_order = ~np.isnan(order)[:, None]
+    tail_area, low, high = (
+        np.where(has_order, 1.0 - (1.0 - np.minimum(area, order[:, None])) ** 2, area)
+        for area in (tail_area, low, high)
+    )
     return Support(tail_area, low, high, order)
-
-
-def smaller_of_two(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the tail area of the smaller of two independent tail areas; if the second is nan, the first.
-
-    Examples
-    --------
-    >>> smaller_of_two(np.array([0.5, 0.5]), np.array([0.1, np.nan])).round(3).tolist()
-    [0.19, 0.5]
-    """
-    return np.where(np.isnan(second), first, 1.0 - (1.0 - np.minimum(first, second)) ** 2)
 
 
 # Order. Under any model of exchangeable observations every order is as probable as every other, whatever the
@@ -238,16 +232,14 @@ def _remembered_shuffles(num_obs: int, num_shuffles: int) -> tuple[NDArray[np.in
 
 
 def simulated_in_any_order(layout: DataLayout, data: Sequence[NDArray[np.generic]]) -> bool:
-    """Return whether the order of simulated observations, one array per model, means nothing, as it should."""
-    return not layout.packed and layout.arrays[0].structure.any_order and comes_in_any_order(data)
+    """Return whether the order of simulated observations means nothing, as it should of exchangeable ones.
 
-
-def comes_in_any_order(data: Sequence[NDArray[np.generic]]) -> bool:
-    """Return whether simulated observations seem exchangeable, given data sets (size, n, ...) of each model.
-
-    Simulators may well sort what they draw; then an order like theirs is nothing unusual. Observations of nan are
-    absent.
+    `data` are data sets of each model, shape (size, n, ...). Simulators may well sort what they draw; then an order
+    like theirs is nothing unusual. Observations of nan are absent. False where the layout is not that of one array of
+    exchangeable observations.
     """
+    if layout.packed or not layout.arrays[0].structure.any_order:
+        return False
     for own in data:
         unusual = []
         for one in own[:DATASETS_LOOKED_AT]:

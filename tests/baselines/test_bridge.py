@@ -119,9 +119,11 @@ def test_the_iteration_finds_the_ratio_of_known_constants() -> None:
     def log_ratio(x: Floats) -> Floats:
         return 0.3 * x - 0.045 + constants[:, None]
 
-    solved = solve_bridge(log_ratio(posterior), log_ratio(proposal), np.full(3, 0.5))
+    solved = solve_bridge(log_ratio(posterior), log_ratio(proposal), np.full(3, 0.5), num_chains=1)
     assert solved.converged.all()
     assert_allclose(solved.log_evidence, constants, atol=0.02)
+    assert (np.abs(solved.log_evidence - constants) < 4 * solved.error).all()
+    assert (solved.error < 0.01).all()
 
 
 @pytest.mark.parametrize("method", METHODS)

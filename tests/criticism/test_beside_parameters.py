@@ -5,15 +5,24 @@ import pytest
 
 import deepbf
 from deepbf.criticism import posterior_fitting
-from deepbf.criticism.beside_parameters import PARAMETERS, to_real, with_parameters
+from deepbf.criticism.beside_parameters import PARAMETERS, to_real
 from deepbf.models.transform import Unconstrained
 from tests.criticism.models import BOUNDED
 
 
-def test_the_joint_model_draws_what_the_model_draws() -> None:
+def test_the_joint_model_draws_what_the_model_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    trained_on = []
+
+    def stop_before_training(models: Any, layout: Any, **_: Any) -> None:
+        trained_on.append(models.models[0])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(posterior_fitting, "train", stop_before_training)
+    with pytest.raises(KeyboardInterrupt):
+        deepbf.fit_posterior(BOUNDED, steps=1, progress=False)
     own = BOUNDED.simulate(20, 5)
     unconstrained = Unconstrained.fit(own.params, BOUNDED.transform)
-    joint = with_parameters(BOUNDED, unconstrained).simulate(20, 5)
+    joint = trained_on[0].simulate(20, 5)
     np.testing.assert_array_equal(joint.data["data"], own.data)
     flat, _ = unconstrained.to_params(joint.data[PARAMETERS])
     np.testing.assert_allclose(flat, unconstrained.flatten(own.params), rtol=1e-12)
@@ -58,6 +67,5 @@ def test_columns_are_named_by_number() -> None:
         simulator=lambda rng, p: p,
         transform=["real", "unit"],
     )
-    unconstrained = Unconstrained.fit(np.zeros((1, 2)), model.transform)
     with pytest.raises(deepbf.SimulationError, match="for column 1 of its parameters"):
-        with_parameters(model, unconstrained).simulate(50, 1)
+        deepbf.fit_posterior(model, steps=1, progress=False)

@@ -45,7 +45,7 @@ def test_agrees_with_scikit_learns_ridge_where_data_are_told_apart() -> None:
 
 
 def test_of_two_values_the_log_odds_are_those_of_their_counts() -> None:
-    # The square of a 0 or 1 is itself: one feature is left, and the regression has a coefficient a value.
+    # The square of a 0 or 1 is itself: one feature is left, and the regression has one coefficient per value.
     observed = np.repeat([0.0, 1.0], [30, 70])[:, None]
     training = np.repeat([0.0, 1.0], [60, 40])[None, :, None]
     found = fit_quadratics(observed, training, np.array([[[0.0], [1.0]]]))

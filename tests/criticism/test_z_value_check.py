@@ -20,7 +20,7 @@ OUTLIERS = {"data-1-i": 18.0, "data-2": 10.0, "data-3": 2.5}
 
 @pytest.mark.parametrize("num_heads", [20, 26])
 def test_for_coins_z_has_the_mean_of_its_closed_form(num_heads: int) -> None:
-    # Of a classifier with a coefficient a value, the probability at heads is heads / (heads + predicted heads).
+    # Of a classifier with one coefficient per value, the probability at heads is heads / (heads + predicted heads).
     n, num_replicates = 40, 4000
     observed = np.repeat([1, 0], [num_heads, n - num_heads])
     found = z_values(coins(n), observed, num_replicates=num_replicates, seed=1)

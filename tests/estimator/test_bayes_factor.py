@@ -9,9 +9,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import deepbf
 from deepbf import BayesFactor
-from deepbf.estimator.bayes_factor import FEW_DATASETS, MANY_DATASETS, spread_of
+from deepbf.estimator.bayes_factor import FEW_DATASETS, MANY_DATASETS
 from tests import simulators
 from tests.simulators import NORMAL_MEAN, NUM_OBS, THREE_MEANS, simulate_truth
+from tests.untrained import untrained
 
 DATA, _ = simulate_truth(NORMAL_MEAN, 40, seed=21)
 
@@ -278,12 +279,20 @@ def test_the_interval_is_students_about_the_mean(normal_mean: BayesFactor) -> No
     assert answer.log_bf - low == pytest.approx(3.182446 * answer.error, rel=1e-6)
 
 
-def test_spread_of_members() -> None:
-    assert spread_of(np.array([1.5])) == (None, None)
-    error, interval = spread_of(np.array([1.0, 3.0]))
-    assert error == pytest.approx(np.sqrt(2))
+def test_one_member_knows_no_error_and_of_two_it_is_their_distance() -> None:
+    data = np.random.default_rng(1).normal(size=13)
+    alone = untrained("exchangeable", "deepset", num_members=1).compare(data)
+    assert (alone.error, alone.interval) == (None, None)
+    pair = untrained("exchangeable", "deepset", num_members=2)
+    one, other = pair.log_bf_members(data)[:, 0]
+    answer = pair.compare(data)
+    assert answer.log_bf == pytest.approx((one + other) / 2)
+    error = abs(one - other) / np.sqrt(2)
+    assert error > 0.01
+    assert answer.error == pytest.approx(error, rel=1e-4)
     # One degree of freedom: the Cauchy distribution, whose 97.5% point is tan(0.475 pi).
-    assert interval == pytest.approx((2 - np.sqrt(2) * 12.7062, 2 + np.sqrt(2) * 12.7062), rel=1e-5)
+    half_width = np.tan(0.475 * np.pi) * error
+    assert answer.interval == pytest.approx((answer.log_bf - half_width, answer.log_bf + half_width), rel=1e-4)
 
 
 def test_asking_the_other_way_round(normal_mean: BayesFactor) -> None:

@@ -9,7 +9,7 @@ from scipy import stats
 
 import deepbf
 from deepbf import BayesFactor
-from deepbf.support import smaller_of_two
+from deepbf.support import Typicality, support_of
 from tests import simulators
 from tests.untrained import untrained
 
@@ -116,6 +116,33 @@ def test_an_estimator_that_does_not_know_says_nothing() -> None:
     assert "support" not in str(answer)
 
 
+def typicality_of_one_number(distances: Any) -> Typicality:
+    """One model and one column, so that the summary sinh(z) lies at the distance z^2."""
+    zero, one = np.zeros((1, 1), np.float32), np.ones((1, 1), np.float32)
+    return Typicality(zero, one, zero, one[None], np.asarray(distances, np.float32)[None])
+
+
 def test_the_smaller_of_two_independent_tail_areas_is_one_again() -> None:
-    first, second = np.random.default_rng(2).uniform(size=(2, 20_000))
-    assert stats.kstest(smaller_of_two(first, second), "uniform").pvalue > 1e-3
+    rng = np.random.default_rng(2)
+    typicality = typicality_of_one_number(rng.normal(size=20_000) ** 2)
+    summaries = np.sinh(rng.normal(size=(2000, 1))).astype(np.float32)
+    found = support_of(typicality, summaries, ordered=rng.normal(size=(2000, 12)))
+    assert stats.kstest(found.order, "uniform").pvalue > 1e-3
+    assert stats.kstest(found.tail_area[:, 0], "uniform").pvalue > 1e-3
+
+
+def test_order_and_distance_are_joined_by_hand() -> None:
+    # Half of the simulations are as far out as the first four data sets, none as the last.
+    typicality = typicality_of_one_number(np.repeat([0.0, 4.0], [499, 500]))
+    summaries = np.sinh([[1.0], [1.0], [1.0], [1.0], [3.0]]).astype(np.float32)
+    # Sorted, one order in a thousand; constant, all of them; fewer than four observations have no order.
+    few = np.where(np.arange(20) < 3, np.arange(20.0), np.nan)
+    data = np.stack([np.arange(20.0), np.full(20, 7.0), few, np.full(20, np.nan), np.full(20, 7.0)])
+    found, alone = support_of(typicality, summaries, ordered=data), support_of(typicality, summaries)
+    np.testing.assert_allclose(alone.tail_area[:, 0], [0.501, 0.501, 0.501, 0.501, 0.001])
+    np.testing.assert_array_equal(found.order, [0.001, 1.0, np.nan, np.nan, 1.0])
+    expected = [1 - 0.999**2, 1 - 0.499**2, 0.501, 0.501, 1 - 0.999**2]
+    np.testing.assert_allclose(found.tail_area[:, 0], expected)
+    for end, end_alone in ((found.low, alone.low), (found.high, alone.high)):
+        np.testing.assert_allclose(end[1], 1 - (1 - end_alone[1]) ** 2)
+        np.testing.assert_array_equal(end[2:4], end_alone[2:4])

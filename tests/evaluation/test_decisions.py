@@ -5,17 +5,15 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import norm
-from sklearn.metrics import roc_auc_score
-from sklearn.metrics import roc_curve as sklearn_roc_curve
+from sklearn.metrics import roc_auc_score, roc_curve
 
-from deepbf._jeffreys import category_names, jeffreys_category, strength_on_jeffreys_scale
+from deepbf._jeffreys import jeffreys_category, strength_on_jeffreys_scale
 from deepbf.evaluation import measure
 from deepbf.evaluation.decisions import (
     CONVENTIONAL_THRESHOLDS,
     BalancedThreshold,
     area_under_roc,
     decision_rates,
-    roc_curve,
 )
 from deepbf.evaluation.log_bf_arrays import ByModel
 from tests.evaluation.problems import SHIFT, shifted_normals
@@ -29,6 +27,11 @@ def area(log_bf: ByModel) -> float:
     return float(area_under_roc(log_bf)(ones(log_bf))[0, 0])
 
 
+def curve(log_bf: ByModel) -> tuple[np.ndarray, np.ndarray]:
+    results = measure(log_bf, num_replicates=2).results.sel(estimator="estimate")
+    return results["false_positive_rate"].values, results["true_positive_rate"].values
+
+
 def balance(log_bf: ByModel) -> tuple[float, float]:
     threshold, rate = BalancedThreshold(log_bf)(ones(log_bf))[0]
     return float(threshold), float(rate)
@@ -39,11 +42,11 @@ def test_area_and_curve_are_those_of_scikit_learn_with_and_without_ties(decimals
     first, second = (np.round(part, decimals) for part in shifted_normals(300, seed=1, shift=1.2))
     labels, scores = np.repeat([1, 0], 300), np.concatenate([first, second])
     assert area((first, second)) == pytest.approx(roc_auc_score(labels, scores))
-    expected = sklearn_roc_curve(labels, scores)
-    found = roc_curve((first, second))
-    np.testing.assert_array_equal(found.false_positive_rate, expected[0])
-    np.testing.assert_array_equal(found.true_positive_rate, expected[1])
-    assert np.trapezoid(found.true_positive_rate, found.false_positive_rate) == pytest.approx(area((first, second)))
+    expected = roc_curve(labels, scores)
+    false_positive_rate, true_positive_rate = curve((first, second))
+    np.testing.assert_array_equal(false_positive_rate, expected[0])
+    np.testing.assert_array_equal(true_positive_rate, expected[1])
+    assert np.trapezoid(true_positive_rate, false_positive_rate) == pytest.approx(area((first, second)))
 
 
 def test_area_of_normals_is_the_closed_form() -> None:
@@ -54,9 +57,9 @@ def test_area_of_normals_is_the_closed_form() -> None:
 def test_infinite_bayes_factors_are_ranked() -> None:
     log_bf = (np.array([np.inf, 1.0]), np.array([-np.inf, 2.0]))
     assert area(log_bf) == pytest.approx(0.75)
-    found = roc_curve(log_bf)
-    assert found.true_positive_rate.tolist() == [0, 0.5, 0.5, 1, 1]
-    assert found.false_positive_rate.tolist() == [0, 0, 0.5, 0.5, 1]
+    false_positive_rate, true_positive_rate = curve(log_bf)
+    assert true_positive_rate.tolist() == [0, 0.5, 0.5, 1, 1]
+    assert false_positive_rate.tolist() == [0, 0, 0.5, 0.5, 1]
     assert np.isfinite(balance(log_bf)).all()
 
 
@@ -120,7 +123,8 @@ def test_exactly_even_odds_are_undecided() -> None:
 
 
 def test_ten_categories_agree_with_the_words() -> None:
-    names = category_names("A", "B")
+    measured = measure((np.arange(3.0), -np.arange(3.0)), names=("A", "B"), num_replicates=2)
+    names = [str(name) for name in measured.results["category"].values]
     assert len(names) == 10
     for log_bf in [*np.linspace(-6, 6, 241), -np.inf, np.inf, *(math.log(10) * np.arange(-2, 2.5, 0.5))]:
         category = names[int(jeffreys_category(log_bf))]
@@ -131,7 +135,8 @@ def test_category_tables_by_hand() -> None:
     exact = (np.log([1.5, 5.0, 200.0]), np.log([0.9, 0.05]))
     estimated = (np.log([0.8, 5.0, 20.0]), np.log([0.9, 0.05]))
     found = measure(estimated, exact=exact, names=("A", "B"), num_replicates=10).results.sel(estimator="estimate")
-    assert found["category"].values.tolist() == list(category_names("A", "B"))
+    words = ["decisive", "very strong", "strong", "substantial", "barely worth mentioning"]
+    assert found["category"].values.tolist() == [f"{w} for B" for w in words] + [f"{w} for A" for w in reversed(words)]
     assert found["category_count"].values.tolist() == [[0, 0, 0, 0, 1, 0, 1, 1, 0, 0], [0, 0, 1, 0, 1, 0, 0, 0, 0, 0]]
     table = found["category_confusion"].values
     assert {tuple(int(i) for i in where) for where in np.argwhere(table)} == {

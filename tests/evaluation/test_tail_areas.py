@@ -66,6 +66,9 @@ def test_intervals_are_those_of_scipy(successes: int, trials: int) -> None:
     low, high = binomial_interval(np.array([successes]), np.array([trials]))
     expected = binomtest(successes, trials).proportion_ci(method="exact")
     assert (low[0], high[0]) == pytest.approx((expected.low, expected.high), abs=1e-9)
+    low, high = binomial_interval(np.array([successes]), np.array([trials]), level=0.9)
+    narrower = binomtest(successes, trials).proportion_ci(0.9, method="exact")
+    assert (low[0], high[0]) == pytest.approx((narrower.low, narrower.high), abs=1e-9)
 
 
 def test_bad_input() -> None:

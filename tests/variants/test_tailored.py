@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 import deepbf
+from deepbf.variants.screening import Pilot, Region
 from deepbf_studies.problems import normal_mean_log_bf
 from tests import simulators
 from tests.simulators import NORMAL_MEAN, NUM_OBS, Floats
@@ -181,6 +182,20 @@ def test_a_models_name_does_not_move_the_rows() -> None:
     odd = "a\n  careful"
     compared = replace(COMPARED, model=odd, names=(odd, "b"))
     assert str(deepbf.TailoredAnswer.from_answer(compared, **TAILORED)).startswith(str(compared))
+
+
+@pytest.mark.parametrize(
+    ("costs", "expected"), [([1.0, 1.0], [75, 225]), ([4.0, 1.0], [30, 180]), ([1.0, 4.0], [42, 64])]
+)
+def test_the_budget_is_shared_so_that_the_ratio_of_rates_is_known_best(costs: list[float], expected: list[int]) -> None:
+    # Of 99 data sets each, 4 of the first model are near and none of the second: rates of 4.5 and 0.5 in 100.
+    # Screened are n_k in proportion to 1 / sqrt(p_k c_k), at a cost of 300 in all.
+    first = np.concatenate([np.full(4, 0.1), np.full(95, 10.0)])
+    pilot = Pilot([first[:, None], np.full((99, 1), 10.0)], np.array(costs), budget=300.0)
+    region, num_screened = Region.choose(np.zeros(1), pilot, num_near=1)
+    assert region.accepts(pilot.summaries[0]).sum() == 4
+    assert not region.accepts(pilot.summaries[1]).any()
+    assert num_screened == expected
 
 
 def test_a_model_that_never_comes_near_is_named_with_a_bound(normal_mean: deepbf.BayesFactor) -> None:

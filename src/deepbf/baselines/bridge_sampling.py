@@ -184,15 +184,21 @@ def evidence_from_draws(draws: NDArray[np.float64], log_density: LogDensity, *, 
 
     by_chain = np.moveaxis(kept, 3, 0)
     worth = np.min([_effective_draws(coordinate) for coordinate in by_chain], axis=0)
-    bridge = solve_bridge(log_ratio_posterior, log_ratio_proposal, worth / (worth + at_proposal.shape[1]))
+    share = worth / (worth + at_proposal.shape[1])
+    bridge = solve_bridge(log_ratio_posterior, log_ratio_proposal, share, num_chains)
+    scale_reduction = np.ones((num_datasets, num_coordinates))
+    if num_chains > 1:
+        diagnostics = import_blackjax().diagnostics
+        reduction = np.asarray(diagnostics.potential_scale_reduction(jnp.asarray(draws), chain_axis=1, sample_axis=2))
+        scale_reduction = np.nan_to_num(reduction.reshape(scale_reduction.shape), nan=1.0)
     return Evidence(
         # Nothing is known about the evidence where no proposal met the posterior.
         log_evidence=np.where(np.isneginf(log_ratio_proposal).all(axis=1), np.nan, bridge.log_evidence),
-        error=_standard_error(bridge, num_chains),
+        error=bridge.error,
         converged=bridge.converged,
         num_iterations=bridge.num_iterations,
         effective_draws=worth,
-        scale_reduction=np.max([_scale_reduction(coordinate) for coordinate in np.moveaxis(draws, 3, 0)], axis=0),
+        scale_reduction=scale_reduction.max(axis=1),
         num_proposals_outside=np.isneginf(log_ratio_proposal).sum(axis=1),
         num_divergent=np.zeros(num_datasets, np.int64),
     )
@@ -237,25 +243,28 @@ class _NormalProposal:
 
 
 class _Bridge(NamedTuple):
-    """The solution; each array has one entry or one row per data set."""
+    """The solution and its standard error; each array has one entry per data set."""
 
     log_evidence: NDArray[np.float64]
+    error: NDArray[np.float64]
     converged: NDArray[np.bool_]
     num_iterations: NDArray[np.int64]
-    log_proposal_terms: NDArray[np.float64]
-    log_posterior_terms: NDArray[np.float64]
 
 
 def solve_bridge(
     log_ratio_posterior: NDArray[np.float64],
     log_ratio_proposal: NDArray[np.float64],
     posterior_share: NDArray[np.float64],
+    num_chains: int,
 ) -> _Bridge:
-    """Return the log evidence of each data set; log ratios have shape (data sets, draws).
+    """Return the log evidence of each data set, and its error; log ratios have shape (data sets, draws).
 
-    Ratios of proposal draws may be -inf (outside the posterior's support); those of posterior draws are finite.
-    `posterior_share` is s1, the share of effective posterior draws among all draws, one number per data set.
-    The two arrays of terms, whose means make the last ratio, are what the error is computed from.
+    Ratios of proposal draws may be -inf (outside the posterior's support); those of posterior draws are finite, and
+    come chain after chain, `num_chains` of equal length. `posterior_share` is s1, the share of effective posterior
+    draws among all draws, one number per data set.
+
+    The squared error is that of numerator and denominator, each relative to its mean. Proposal draws are independent;
+    posterior draws count by their effective number (Fruehwirth-Schnatter, 2004).
     """
     log_share_1 = np.log(posterior_share)[:, None]
     log_share_2 = np.log1p(-posterior_share)[:, None]
@@ -280,8 +289,15 @@ def solve_bridge(
             break
     # A fixed point that only stood still because nothing overlapped has not converged to anything.
     converged &= np.isfinite(log_ratio_proposal).any(axis=1)
-    proposal, posterior = _terms(log_ratio_posterior, log_ratio_proposal, log_share_1, log_share_2, log_r[:, None])
-    return _Bridge(log_r, converged, num_iterations, proposal, posterior)
+    terms = _terms(log_ratio_posterior, log_ratio_proposal, log_share_1, log_share_2, log_r[:, None])
+    proposal, posterior = (np.exp(log_terms - log_terms.max(axis=1, keepdims=True)) for log_terms in terms)
+    worth = _effective_draws(posterior.reshape(len(posterior), num_chains, -1))
+    with np.errstate(invalid="ignore"):
+        relative_proposal = proposal.var(axis=1) / proposal.mean(axis=1) ** 2 / proposal.shape[1]
+    relative_posterior = posterior.var(axis=1) / posterior.mean(axis=1) ** 2 / worth
+    # No overlap at all: nothing is known about the evidence.
+    error = np.sqrt(np.where(np.isfinite(relative_proposal), relative_proposal, np.inf) + relative_posterior)
+    return _Bridge(log_r, error, converged, num_iterations)
 
 
 def _terms(
@@ -301,21 +317,6 @@ def _log_mean(log_terms: NDArray[np.float64]) -> NDArray[np.float64]:
     return logsumexp(log_terms, axis=1) - np.log(log_terms.shape[1])
 
 
-def _standard_error(bridge: _Bridge, num_chains: int) -> NDArray[np.float64]:
-    """Return the standard error of the log evidence: that of numerator and denominator, relative to their means.
-
-    Proposal draws are independent; posterior draws count by their effective number (Fruehwirth-Schnatter, 2004).
-    """
-    proposal = np.exp(bridge.log_proposal_terms - bridge.log_proposal_terms.max(axis=1, keepdims=True))
-    posterior = np.exp(bridge.log_posterior_terms - bridge.log_posterior_terms.max(axis=1, keepdims=True))
-    worth = _effective_draws(posterior.reshape(len(posterior), num_chains, -1))
-    with np.errstate(invalid="ignore"):
-        relative_proposal = proposal.var(axis=1) / proposal.mean(axis=1) ** 2 / proposal.shape[1]
-    relative_posterior = posterior.var(axis=1) / posterior.mean(axis=1) ** 2 / worth
-    # No overlap at all: nothing is known about the evidence.
-    return np.sqrt(np.where(np.isfinite(relative_proposal), relative_proposal, np.inf) + relative_posterior)
-
-
 def _effective_draws(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return how many independent draws the chains are worth, shape (data sets,), from (data sets, chains, draws)."""
     blackjax = import_blackjax()
@@ -325,16 +326,6 @@ def _effective_draws(values: NDArray[np.float64]) -> NDArray[np.float64]:
     sizes = sizes.reshape(len(values))
     # Anticorrelated draws are not credited with more than they are, and chains that never moved with one.
     return np.where(sizes > 0, np.clip(sizes, 1.0, num_draws), 1.0)
-
-
-def _scale_reduction(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the potential scale reduction of each data set's chains; 1 when they agree, and for a single chain."""
-    if values.shape[1] == 1:
-        return np.ones(len(values))
-    blackjax = import_blackjax()
-    by_chain = jnp.moveaxis(jnp.asarray(values), 0, 2)
-    reduction = np.asarray(blackjax.diagnostics.potential_scale_reduction(by_chain, chain_axis=0, sample_axis=1))
-    return np.nan_to_num(reduction.reshape(len(values)), nan=1.0)
 
 
 def import_blackjax() -> Any:

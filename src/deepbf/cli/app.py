@@ -37,21 +37,22 @@ def build_app(added: Iterable[EntryPoint]) -> typer.Typer:
         app.command("reproduce")(others.pop("reproduce").load())
     else:
         # Whatever is asked of it, the answer is the same.
-        app.command("reproduce", context_settings={"ignore_unknown_options": True})(needs_studies)
+        @app.command("reproduce", context_settings={"ignore_unknown_options": True})
+        def needs_studies(
+            names: list[str] | None = typer.Argument(
+                None, metavar="NAME...", help="Figures and tables by name, or `all`."
+            ),
+        ) -> None:
+            """Recompute the paper's figures and tables (needs the package deepbf-studies)."""
+            raise RuntimeError(
+                "deepbf reproduce is part of the package deepbf-studies, which is not installed. "
+                "In a clone of the repository: pip install ./studies"
+            )
+
     for name, entry in sorted(others.items()):
         app.command(name)(entry.load())
     app.callback()(main)
     return app
-
-
-def needs_studies(
-    names: list[str] | None = typer.Argument(None, metavar="NAME...", help="Figures and tables by name, or `all`."),
-) -> None:
-    """Recompute the paper's figures and tables (needs the package deepbf-studies)."""
-    raise RuntimeError(
-        "deepbf reproduce is part of the package deepbf-studies, which is not installed. "
-        "In a clone of the repository: pip install ./studies"
-    )
 
 
 def _print_version(wanted: bool) -> None:

@@ -73,6 +73,8 @@ def explain(error: Exception, words: Sequence[str] = (), *, debug: bool = False)
     debug
         Whether to show the whole traceback, whatever the error is.
     """
+    from deepbf.models.model import SimulationError
+
     # The lines of the user's study on the way to the error; the innermost is where it came up.
     study_lines = [
         (at.tb_frame.f_code.co_filename, at.tb_lineno) for at in _frames(error) if _module_of(at) == STUDY_MODULE
@@ -84,8 +86,11 @@ def explain(error: Exception, words: Sequence[str] = (), *, debug: bool = False)
         refused = Path(error.filename).absolute()
         named = [Path(word.rpartition("=")[2]).absolute() for word in words if not word.startswith("-") or "=" in word]
         is_about_a_named_file = any(path == refused or path in refused.parents for path in named)
-    failed = _failed_simulation(error)
-    if failed is not None:
+    # What a prior or a simulator raised, where that is why a simulation failed, is known by its own traceback.
+    failed: BaseException = error
+    while isinstance(error, SimulationError) and failed.__cause__ is not None:
+        failed = failed.__cause__
+    if failed is not error and not isinstance(failed, SimulationError) and not _is_on_purpose(failed):
         line, details = f"error: {error}\n\nHere is where that happened:", _short_traceback(failed)
     elif isinstance(error, SyntaxError) and _module_of(list(_frames(error))[-1]) == "runpy":
         # The study did not begin to run, so that no line of it is in the traceback; the error itself names the line.
@@ -131,17 +136,6 @@ def _is_on_purpose(error: BaseException) -> bool:
         return False
     # The instruction at which the innermost frame stopped.
     return last.tb_frame.f_code.co_code[last.tb_lasti] == dis.opmap["RAISE_VARARGS"]
-
-
-def _failed_simulation(error: BaseException) -> BaseException | None:
-    """Return what a prior or a simulator raised, if that is why a simulation failed; it is known by its traceback."""
-    from deepbf.models.model import SimulationError
-
-    if not isinstance(error, SimulationError):
-        return None
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return None if isinstance(error, SimulationError) or _is_on_purpose(error) else error
 
 
 def _short_traceback(error: BaseException) -> str:

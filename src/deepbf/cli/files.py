@@ -69,12 +69,20 @@ def _ready_made() -> dict[str, Callable[..., Any]]:
     return {name: catalogue.load for catalogue in catalogues for name in catalogue.names()}
 
 
-def named_or_file(wanted: str) -> StudyFile:
-    """Return the ready-made study of this name, or what the Python file of this name defines; a file wins."""
-    if not Path(wanted).is_file() and wanted in _ready_made():
-        study = _ready_made()[wanted](wanted)
-        return StudyFile(study.models, {"structure": study.structure}, study.exact_log_bf)
-    return read_study(Path(wanted))
+def named_or_file(wanted: str, data_shape: Any = None) -> StudyFile:
+    """Return the ready-made study of this name, or what the Python file of this name defines; a file wins.
+
+    A ready-made study of single arrays is loaded with as many observations as `data_shape`, the shape of a data set,
+    has, if that is given.
+    """
+    if Path(wanted).is_file() or wanted not in _ready_made():
+        return read_study(Path(wanted))
+    load = _ready_made()[wanted]
+    study = load(wanted)
+    is_array = isinstance(study.structure, str) and isinstance(data_shape, tuple)
+    if is_array and data_shape and study.models[0].simulate(1, seed=0).data.shape[1:] != data_shape:
+        study = load(wanted, num_obs=data_shape[0])
+    return StudyFile(study.models, {"structure": study.structure}, study.exact_log_bf)
 
 
 def find_study(wanted: str | None, estimator: Path, data_shape: Any) -> tuple[StudyFile, str]:
@@ -91,14 +99,8 @@ def find_study(wanted: str | None, estimator: Path, data_shape: Any) -> tuple[St
                 f"Pass the Python file of the fit, or one of {named}."
             )
         return read_study(beside), str(beside)
-    if not Path(wanted).is_file() and wanted in _ready_made():
-        load = _ready_made()[wanted]
-        study = load(wanted)
-        is_array = isinstance(study.structure, str) and isinstance(data_shape, tuple)
-        if is_array and data_shape and study.models[0].simulate(1, seed=0).data.shape[1:] != data_shape:
-            study = load(wanted, num_obs=data_shape[0])
-        return StudyFile(study.models, {}, study.exact_log_bf), f"the ready-made study {wanted}"
-    return read_study(Path(wanted)), wanted
+    found = named_or_file(wanted, data_shape)
+    return found, wanted if Path(wanted).is_file() else f"the ready-made study {wanted}"
 
 
 class Wanted(NamedTuple):

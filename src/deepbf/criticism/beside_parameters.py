@@ -7,7 +7,7 @@ mixed data. Training then is that of `deepbf.fit`; observed data come without pa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from deepbf.criticism.posterior_network import ParameterScale
 from deepbf.layout.data_layout import DATA, DataLayout
 from deepbf.layout.structure import Shape, Structure
-from deepbf.models.model import Model, Params
+from deepbf.models.model import Params
 from deepbf.models.transform import Unconstrained
 from deepbf.networks.base import AbstractPreparation, InputLayout
 
@@ -28,7 +28,10 @@ PARAMETERS = "parameters"
 
 
 def layout_of_data(beside: DataLayout, structure: Structure | Mapping[str, Structure]) -> DataLayout:
-    """Return the layout of the data alone, given that of data beside their parameters, and what the user said."""
+    """Return the layout of the data alone, given that of data beside their parameters.
+
+    `structure` is what the user passed: one structure for data that are one array, or one for each of several by name.
+    """
     return beside.without(PARAMETERS, alone=isinstance(structure, Structure))
 
 
@@ -79,15 +82,6 @@ class JointSimulator:
         drawn = self.simulator(rng, params, *num_obs)
         arrays = dict(drawn) if isinstance(drawn, Mapping) else {DATA: drawn}
         return {**arrays, PARAMETERS: real}
-
-
-def with_parameters(model: Model, unconstrained: Unconstrained) -> Model:
-    """Return the model with its parameters among its data; the same seed draws the same as the model itself."""
-    return replace(
-        model,
-        prior=CheckedPrior(model.prior, unconstrained, model.name) if model.prior is not None else None,
-        simulator=JointSimulator(model.simulator, unconstrained),
-    )
 
 
 def check_continuous(name: str, params: Params) -> None:

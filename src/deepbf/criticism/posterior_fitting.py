@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
 
@@ -19,9 +19,10 @@ from deepbf import _checks
 from deepbf.criticism.beside_parameters import (
     PARAMETERS,
     BesideParameters,
+    CheckedPrior,
+    JointSimulator,
     check_continuous,
     layout_of_data,
-    with_parameters,
 )
 from deepbf.criticism.flow import ConditionalFlow
 from deepbf.criticism.gan import BayesianGan, three_rates
@@ -156,7 +157,12 @@ def fit_posterior(
         )
     first = model.simulate(1, seed, None if num_obs_range is None else num_obs_range.low)
     unconstrained = _find_unconstrained(model, found, first)
-    joint = ModelSet((with_parameters(model, unconstrained),), np.ones(1))
+    # With its parameters among its data; the same seed draws the same as the model itself.
+    prior, simulator = (
+        CheckedPrior(model.prior, unconstrained, model.name),
+        JointSimulator(model.simulator, unconstrained),
+    )
+    joint = ModelSet((replace(model, prior=prior, simulator=simulator),), np.ones(1))
 
     def as_sampler(trained: TrainedEnsemble) -> PosteriorSampler:
         layout = layout_of_data(trained.layout, found)

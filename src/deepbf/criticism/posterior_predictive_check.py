@@ -342,12 +342,6 @@ def _values(data: Floats) -> Floats:
     return data.reshape(len(data), -1)
 
 
-def _sd(data: Floats) -> Floats:
-    """Return the standard deviation of all values of each data set; 0 for a single one."""
-    values = _values(data)
-    return values.std(axis=1, ddof=1 if values.shape[1] > 1 else 0)
-
-
 def _autocorrelation(data: Floats) -> Floats:
     """Return the correlation of each value with the next, in the order given; 0 where values do not vary."""
     if data.ndim != 2:
@@ -363,7 +357,8 @@ def _autocorrelation(data: Floats) -> Floats:
 
 BUILT_IN: dict[str, Statistic] = {
     "mean": lambda data: _values(data).mean(axis=1),
-    "sd": _sd,
+    # A single value has a standard deviation of 0.
+    "sd": lambda data: _values(data).std(axis=1, ddof=1 if data[0].size > 1 else 0),
     "min": lambda data: _values(data).min(axis=1),
     "max": lambda data: _values(data).max(axis=1),
     "zeros": lambda data: (_values(data) == 0).mean(axis=1),

@@ -75,8 +75,16 @@ def fit_quadratics(observed: Floats, training: Floats, fresh: Floats) -> LogOdds
         repeated = np.broadcast_to(observed_features, (len(predicted), *observed_features.shape))
         features = np.concatenate([repeated, predicted], axis=1)
         centre = features.mean(axis=1, keepdims=True)
-        whiten = _whitening(features - centre)
-        coefficients, found = _newton(_with_constant((features - centre) @ whiten), len(observed))
+        centred = features - centre
+        # Whitened, features are uncorrelated and of variance 1, or 0 along directions in which they do not vary.
+        covariance = np.swapaxes(centred, 1, 2) @ centred / centred.shape[1]
+        spread = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
+        spread = np.where(spread > 0, spread, 1.0)
+        variances, directions = np.linalg.eigh(covariance / (spread[:, :, None] * spread[:, None, :]))
+        varies = variances > NEGLIGIBLE
+        scale = np.where(varies, 1 / np.sqrt(np.where(varies, variances, 1.0)), 0.0)
+        whiten = directions * scale[:, None, :] / spread[:, :, None]
+        coefficients, found = _newton(_with_constant(centred @ whiten), len(observed))
         log_odds = _with_constant((at_fresh - centre) @ whiten) @ coefficients[..., None]
         values.append(log_odds[..., 0])
         converged.append(found)
@@ -89,17 +97,6 @@ def _features(data: Floats, ruler: Standardiser) -> Floats:
         scaled = np.clip((data - ruler.location) / ruler.scale, -FARTHEST, FARTHEST)
     first, second = np.triu_indices(data.shape[-1])
     return np.concatenate([scaled, scaled[..., first] * scaled[..., second]], axis=-1)
-
-
-def _whitening(centred: Floats) -> Floats:
-    """Return maps to uncorrelated features of variance 1, shape (problems, features, features); 0 for what is not."""
-    covariance = np.swapaxes(centred, 1, 2) @ centred / centred.shape[1]
-    spread = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
-    spread = np.where(spread > 0, spread, 1.0)
-    variances, directions = np.linalg.eigh(covariance / (spread[:, :, None] * spread[:, None, :]))
-    real = variances > NEGLIGIBLE
-    scale = np.where(real, 1 / np.sqrt(np.where(real, variances, 1.0)), 0.0)
-    return directions * scale[:, None, :] / spread[:, :, None]
 
 
 def _with_constant(whitened: Floats) -> Floats:

@@ -232,9 +232,15 @@ class BayesFactor:
         mean_evidence = evidence.mean(axis=0)
         first, second = self.compared_pair(mean_evidence, prior, model, over)
         members = evidence[:, first] - evidence[:, second]
-        error, interval = spread_of(members)
+        log_bf, error, interval = float(members.mean()), None, None
+        spread = ensemble_error(members)
+        if spread is not None:
+            error = float(spread)
+            # Student's t, with one degree of freedom less than there are members.
+            half_width = float(student_t.ppf(0.975, len(members) - 1)) * error
+            interval = (log_bf - half_width, log_bf + half_width)
         return Answer(
-            log_bf=float(members.mean()),
+            log_bf=log_bf,
             model=self.names[first],
             against=self.names[second],
             error=error,
@@ -242,7 +248,7 @@ class BayesFactor:
             names=self.names,
             prior_probs=tuple(prior.tolist()),
             posterior_probs=tuple(np.exp(log_posterior_probs(mean_evidence, np.log(prior))).tolist()),
-            surprise=self._surprise(float(members.mean()), first, second, int(self.layout.count(data)[0])),
+            surprise=self._surprise(log_bf, first, second, int(self.layout.count(data)[0])),
             log_evidence=tuple((mean_evidence - mean_evidence.max()).tolist()),
             warnings=self._warnings(members, error),
             **self._supported(self._support(data, summaries)),
@@ -327,7 +333,7 @@ class BayesFactor:
         observed
             One observed data set, for its surprise.
         num_obs
-            Observations a data set, for an estimator that was trained for a range of them; those of `observed` by
+            Observations per data set, for an estimator that was trained for a range of them; those of `observed` by
             default.
         model, over
             Which of the models, by name or number; the first two by default.
@@ -387,7 +393,10 @@ class BayesFactor:
         )  # fmt: skip
 
     def evaluated_num_obs(self, num_obs: int | None, observed: Data | None) -> int | None:
-        """Return how many observations to simulate, if the estimator leaves that open."""
+        """Return how many observations to simulate, or None if the estimator is for data of a fixed shape.
+
+        It is `num_obs`, if given, or else the number in `observed`; one of the two must say.
+        """
         return evaluated_num_obs(self, num_obs, observed)
 
     def check_models(self, models: Sequence[Model] | None = None) -> tuple[Model, ...]:
@@ -553,16 +562,3 @@ class BayesFactor:
         if self.record.stopped != "budget":
             said.append(f"training did not run to its end ({self.record.stopped})")
         return tuple(said)
-
-
-def spread_of(members: NDArray[np.float64]) -> tuple[float | None, tuple[float, float] | None]:
-    """Return the members' spread as a standard error, and the 95% interval about their mean; None for one member.
-
-    The interval is Student's, with one degree of freedom less than there are members.
-    """
-    error = ensemble_error(members)
-    if error is None:
-        return None, None
-    half_width = float(student_t.ppf(0.975, len(members) - 1)) * float(error)
-    mean = float(members.mean())
-    return float(error), (mean - half_width, mean + half_width)

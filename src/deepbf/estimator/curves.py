@@ -86,7 +86,10 @@ def path_of(bf: BayesFactor, observed: Data, model: int | str, over: int | str, 
 
 
 def need_range(bf: BayesFactor, what: str) -> tuple[int, int]:
-    """Return the range of the number of observations, if simulators were asked for one; `what` needs it."""
+    """Return the fewest and the most observations that simulators were asked for in the fit.
+
+    Raises a ValueError, which says that `what` needs such a range, if they were asked for none.
+    """
     if bf.layout.num_obs is None or bf.layout.asked is None:
         raise ValueError(
             f"{what} needs an estimator for a range of sample sizes; this one is for data of shape "

@@ -105,7 +105,11 @@ def design_afresh(
 
 
 def evaluated_num_obs(bf: BayesFactor, num_obs: int | None, observed: Data | None) -> int | None:
-    """Return how many observations to simulate, if the estimator leaves that open."""
+    """Return how many observations to simulate, or None if the estimator is for data of a fixed shape.
+
+    It is `num_obs`, if given, or else the number in `observed`. Raises a ValueError if neither says, if `num_obs` lies
+    outside the range of the fit, or if there is nothing to choose.
+    """
     data = None if observed is None else bf.layout.check("observed", observed, values=bf.values)
     if bf.layout.num_obs is None or bf.layout.asked is None:
         if num_obs is not None:
@@ -122,7 +126,11 @@ def evaluated_num_obs(bf: BayesFactor, num_obs: int | None, observed: Data | Non
 
 
 def check_models(bf: BayesFactor, models: Sequence[Model] | None) -> tuple[Model, ...]:
-    """Return the models to simulate from, if they are those of the fit, with hyperparameters fixed as answers are."""
+    """Return the models to simulate from, with hyperparameters fixed as answers are.
+
+    `models` may be None for an estimator that still has those of its fit. Raises a ValueError if they are not those of
+    the fit by name, order, and shape of their data, which is found by simulating one data set of each.
+    """
     if models is None and bf.models is None:
         raise ValueError(
             "models are needed to simulate, and an estimator's file does not hold them; pass models=[...], "

@@ -44,7 +44,11 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def save(estimator: BayesFactor, path: str | os.PathLike[str]) -> None:
-    """Write the estimator to `path`, whole or not at all."""
+    """Write the estimator to `path`, whole or not at all.
+
+    The file has the weights, what the data look like, and the simulations set aside for surprise and support. It does
+    not have the models, which are Python functions.
+    """
     ensemble, layout = estimator.ensemble, estimator.layout
     arrays: Arrays = {
         "standardiser.location": ensemble.standardiser.location,
@@ -94,7 +98,12 @@ def save(estimator: BayesFactor, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> BayesFactor:
-    """Return the estimator saved at `path`; it answers bit for bit as it did when it was saved."""
+    """Return the estimator saved at `path`; it answers bit for bit as it did when it was saved.
+
+    Its `models` are None: pass them to methods that simulate, such as ``evaluate(models=[...])``. A network or loss
+    from outside the library must be registered before. Raises a FileNotFoundError if there is no such file, and a
+    ValueError that says what is wrong if it is not an estimator, is damaged, or was written by a newer version.
+    """
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}. Pass the path given to save.")

@@ -1,4 +1,4 @@
-"""Decisions: at conventional thresholds, on Jeffreys' scale, and at every threshold (the ROC curve)."""
+"""Decisions: at conventional thresholds, at the one that errs equally both ways, and at all (the area under ROC)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
-from sklearn.metrics import roc_curve as sklearn_roc_curve
 
 from deepbf.evaluation.bootstrap import Ranking, Statistic, Weights
 from deepbf.evaluation.log_bf_arrays import ByModel
@@ -45,25 +43,6 @@ def decision_rates(log_bf: ByModel, thresholds: tuple[float, ...] = CONVENTIONAL
     )
     totals = np.array([len(part) for part in log_bf])[:, None, None]
     return DecisionRates(counts / totals, *binomial_interval(counts, np.broadcast_to(totals, counts.shape)))
-
-
-class RocCurve(NamedTuple):
-    """Rates of deciding for the first model, at data of the second (false) and of the first (true), by threshold."""
-
-    false_positive_rate: NDArray[np.float64]
-    true_positive_rate: NDArray[np.float64]
-
-
-def roc_curve(log_bf: ByModel) -> RocCurve:
-    """Return the ROC curve of the decision for the first model where log BF exceeds a threshold.
-
-    Thresholds run from high to low; points on a straight line between their neighbours are left out. Pass values whose
-    ties are ties (`bootstrap.merge_rounding`), for a tie is one step of the curve.
-    """
-    labels = np.repeat([1, 0], [len(part) for part in log_bf])
-    # Ranks stand in for log Bayes factors, for infinite ones have ranks too.
-    false_positive_rate, true_positive_rate, _ = sklearn_roc_curve(labels, rankdata(np.concatenate(log_bf)))
-    return RocCurve(false_positive_rate, true_positive_rate)
 
 
 def area_under_roc(log_bf: ByModel) -> Statistic:

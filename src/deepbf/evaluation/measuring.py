@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
+from sklearn.metrics import roc_curve
 
 from deepbf import _checks
-from deepbf._jeffreys import category_names, jeffreys_category
+from deepbf._jeffreys import JEFFREYS_SCALE, jeffreys_category
 from deepbf._version import __version__
 from deepbf.evaluation.accuracy import DEFAULT_CLIP, METRICS, accuracy_statistics
 from deepbf.evaluation.bootstrap import Statistic, by_model, mean_of, merge_rounding, with_errors
@@ -20,7 +22,6 @@ from deepbf.evaluation.decisions import (
     BalancedThreshold,
     area_under_roc,
     decision_rates,
-    roc_curve,
 )
 from deepbf.evaluation.density import common_grid, density
 from deepbf.evaluation.evaluation_result import Evaluation
@@ -235,8 +236,12 @@ def _without_bootstrap(
     for field in identities[0]._fields:
         variables[f"identity_{field}"] = (("model",), [getattr(identity, field) for identity in identities])
     variables |= {name: ((), value) for name, value in recalibration(log_bf)._asdict().items()}
-    rates = roc_curve(merge_rounding(log_bf))._asdict()
-    variables |= {name: (("roc_point",), values) for name, values in rates.items()}
+    # The decision is for the first model where log BF exceeds a threshold, from high to low; a tie is one step of the
+    # curve. Ranks stand in for log Bayes factors, for infinite ones have ranks too.
+    labels = np.repeat([1, 0], [len(part) for part in log_bf])
+    false_positive_rate, true_positive_rate, _ = roc_curve(labels, rankdata(np.concatenate(merge_rounding(log_bf))))
+    variables["false_positive_rate"] = (("roc_point",), false_positive_rate)
+    variables["true_positive_rate"] = (("roc_point",), true_positive_rate)
     for suffix, values in zip(("", "_low", "_high"), decision_rates(log_bf), strict=True):
         variables[f"decision_rate{suffix}"] = (("model", "threshold", "decision"), values)
     categories = [jeffreys_category(part) for part in log_bf]
@@ -260,7 +265,8 @@ def _side_by_side(
             dims, values = one[rate]
             # Curves of different lengths end at (1, 1) and stay there.
             one[rate] = (dims, np.pad(values, (0, num_points - len(values)), mode="edge"))
-    categories = list(category_names(names[0], names[1]))
+    words = [strength for _, strength in JEFFREYS_SCALE]
+    categories = [f"{word} for {names[1]}" for word in reversed(words)] + [f"{word} for {names[0]}" for word in words]
     variables = {}
     for name in dict.fromkeys(name for one in measured for name in one):
         dims, example = next(one[name] for one in measured if name in one)

@@ -71,14 +71,23 @@ def _count_at_most(observed: NDArray[np.float64], reference: NDArray[np.float64]
 
 
 def binomial_interval(
-    successes: NDArray[np.integer], trials: NDArray[np.integer]
+    successes: NDArray[np.integer], trials: NDArray[np.integer], level: float = LEVEL
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the ends of the 95% interval of a probability, by Clopper and Pearson.
+    """Return the ends of the central interval of a probability, by Clopper and Pearson; 95% by default.
 
-    It covers the probability at least 95% of the time, also for no success or nothing but successes; the price is that
-    it is somewhat wide. The shapes of both ends are that of the successes.
+    It covers the probability at least that often, also for no success or nothing but successes; the price is that it
+    is somewhat wide. Either end alone is a bound that holds with probability (1 + level) / 2. The shapes of both ends
+    are that of the successes.
+
+    Examples
+    --------
+    Without a success in 1,000 trials, the probability is below 0.003 with 95%, the rule of three:
+
+    >>> low, high = binomial_interval(np.array([0]), np.array([1000]), level=0.9)
+    >>> float(low[0]), round(float(high[0]), 4)
+    (0.0, 0.003)
     """
-    tail = (1 - LEVEL) / 2
+    tail = (1 - level) / 2
     with np.errstate(invalid="ignore"):
         low = np.where(successes > 0, beta.ppf(tail, successes, trials - successes + 1), 0.0)
         high = np.where(successes < trials, beta.ppf(1 - tail, successes + 1, trials - successes), 1.0)

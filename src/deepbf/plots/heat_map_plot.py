@@ -201,7 +201,10 @@ def check_plane(
 
 
 def check_pair(argument: str, value: Sequence[str]) -> tuple[str, str]:
-    """Return two strings, if they are."""
+    """Return `value` as a pair of strings, such as the names of two models or the labels of two axes.
+
+    Raises a ValueError that names the `argument` for anything else, a single string of two letters among it.
+    """
     if isinstance(value, str) or len(value) != 2 or not all(isinstance(entry, str) for entry in value):
         raise ValueError(f"{argument} must be two strings; received {value!r}. Pass, for example, ('first', 'second').")
     return value[0], value[1]

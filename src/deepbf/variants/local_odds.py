@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta
 from scipy.stats import t as student_t
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_score
@@ -19,6 +18,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from threadpoolctl import threadpool_limits
 
 from deepbf.answer import write_odds
+from deepbf.evaluation.tail_areas import binomial_interval
 from deepbf.variants.screening import Near
 
 # Weight of the likelihood against a unit ridge on standardised features, and how much longer the leading ones are made,
@@ -193,36 +193,19 @@ class NearEvidence:
 
     def _far_warning(self, names: tuple[str, ...], far: int) -> str:
         """Return in words that a model came near too rarely, with the bound that its count gives."""
-        num_near, num_screened = self.num_near.tolist(), self.num_screened.tolist()
-        counted = f"{names[far]} came near the observed data in {num_near[far]:,} of {num_screened[far]:,} simulations"
-        bounds = [rate_bounds(near, screened) for near, screened in zip(num_near, num_screened, strict=True)]
-        high = bounds[far][1]
-        rates = [low for low, _ in bounds]
-        best = int(np.argmax(rates))
-        if best == far or rates[best] <= high:
+        num_near, num_screened = int(self.num_near[far]), int(self.num_screened[far])
+        counted = f"{names[far]} came near the observed data in {num_near:,} of {num_screened:,} simulations"
+        # Of the acceptance rates, lower and upper limits that hold with 95% each.
+        low, high = binomial_interval(self.num_near, self.num_screened, level=0.9)
+        best = int(np.argmax(low))
+        if best == far or low[best] <= high[far]:
             return f"{counted}, too few to train on, and no other model surely more often: none of them may fit"
-        log_bound = float(np.log(rates[best]) - np.log(high))
+        log_bound = float(np.log(low[best]) - np.log(high[far]))
         return (
-            f"{counted}, too few to train on. At most {high:.1e} of its data do (95%), and {rates[best]:.1e} or more "
-            f"of those of {names[best]}: for coming so near, at least {write_odds(log_bound)} (log BF {log_bound:.1f}) "
-            f"in favour of {names[best]}"
+            f"{counted}, too few to train on. At most {high[far]:.1e} of its data do (95%), and {low[best]:.1e} or "
+            f"more of those of {names[best]}: for coming so near, at least {write_odds(log_bound)} (log BF "
+            f"{log_bound:.1f}) in favour of {names[best]}"
         )
-
-
-def rate_bounds(num_near: int, num_screened: int) -> tuple[float, float]:
-    """Return the lower and the upper limit of an acceptance rate, each at 95% (Clopper and Pearson).
-
-    They are exact for any count: the lower limit is 0 for none of them, and the upper limit is 1 for all of them.
-
-    Examples
-    --------
-    >>> low, high = rate_bounds(0, 1000)
-    >>> low, round(high, 4)
-    (0.0, 0.003)
-    """
-    low = beta.ppf(0.05, num_near, num_screened - num_near + 1) if num_near > 0 else 0.0
-    high = beta.ppf(0.95, num_near + 1, num_screened - num_near) if num_near < num_screened else 1.0
-    return float(low), float(high)
 
 
 def _fit(near: Sequence[NDArray[np.float64]], weights: NDArray[np.float64]) -> Pipeline:

@@ -150,7 +150,7 @@ class Region:
         """Return the smallest region that promises `num_near` of every model, and how many of each to screen.
 
         It lies around the observed summary, shape (columns,), in the robust scale that the models' pilots show. Where
-        no radius within reach promises as many, the largest comes back.
+        no radius within reach promises as many, the largest comes back. All that is screened costs the pilot's budget.
         """
         finite = [summaries[np.isfinite(summaries).all(axis=1)] for summaries in pilot.summaries]
         scale = Standardiser.fit(finite, num_axes=0).scale
@@ -167,7 +167,11 @@ class Region:
                 for of_model in distances
             ]
         )
-        screened = allocate(rates, pilot.costs, pilot.budget)
+        # The variance of the log ratio of two rates is about 1 / (n_1 p_1) + 1 / (n_2 p_2); at a given cost it is least
+        # for n_k in proportion to 1 / sqrt(p_k c_k): the model that comes near least often is drawn most.
+        spent = np.sqrt(pilot.costs[:, None] / rates)
+        shares = np.maximum(spent / spent.sum(axis=0), LEAST_SHARE)
+        screened = pilot.budget * shares / shares.sum(axis=0) / pilot.costs[:, None]
         enough = (screened * rates).min(axis=0) >= num_near
         chosen = int(np.argmax(enough)) if enough.any() else len(candidates) - 1
         num_screened = np.maximum(1, screened[:, chosen]).astype(np.int64)
@@ -177,23 +181,6 @@ class Region:
         """Return which data sets are near, given their summaries, shape (data sets, columns)."""
         distance = _distance(summaries, self.centre, self.scale)
         return (distance <= self.radius) & np.isfinite(distance)
-
-
-def allocate(rates: NDArray[np.float64], costs: NDArray[np.float64], budget: float) -> NDArray[np.float64]:
-    """Return how many data sets of each model to draw, for acceptance rates of shape (models, candidates).
-
-    The variance of the log ratio of two rates is about 1 / (n_1 p_1) + 1 / (n_2 p_2); at a given cost it is least for
-    n_k in proportion to 1 / sqrt(p_k c_k). The model that comes near least often is drawn most. The result has the
-    shape of `rates`, and each of its columns costs `budget` in all.
-
-    Examples
-    --------
-    >>> allocate(np.array([[0.04], [0.01]]), np.ones(2), budget=300.0).tolist()
-    [[100.0], [200.0]]
-    """
-    spent = np.sqrt(costs[:, None] / rates)
-    shares = np.maximum(spent / spent.sum(axis=0), LEAST_SHARE)
-    return budget * shares / shares.sum(axis=0) / costs[:, None]
 
 
 def _distance(

@@ -8,7 +8,8 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from deepbf.baselines.abc import abc_forest, abc_logistic, forest
 from deepbf.baselines.abc.acceptance import half_sampling_error
-from deepbf.baselines.abc.logistic import epanechnikov
+from deepbf.baselines.abc.logistic import _Local
+from deepbf.baselines.abc.nearest import Nearest, Table
 from deepbf_studies.problems import normal_mean_log_bf
 from tests.baselines.abc import problems
 
@@ -91,9 +92,18 @@ def test_logistic_is_antisymmetric() -> None:
 
 
 def test_epanechnikov_weights() -> None:
-    np.testing.assert_allclose(epanechnikov(np.array([0.0, 1.0, 4.0])), np.array([1.0, 0.75, 0.0]) / (1.75 / 3))
-    np.testing.assert_array_equal(epanechnikov(np.zeros(3)), np.ones(3))
-    np.testing.assert_array_equal(epanechnikov(np.full(3, 2.0)), np.ones(3))
+    def weights_at(squared: list[float]) -> np.ndarray:
+        # The draws 0, 2 and 5 of the reference have summaries, and all are kept; a fourth place stays empty.
+        table = Table(np.arange(3.0)[:, None], np.array([0, 1, 0], np.int16), np.array([0, 2, 5]), num_undefined=3)
+        nearest = Nearest(1, 4)
+        nearest.squared[0, :3], nearest.draws[0, :3] = squared, [5, 2, 0]
+        local = _Local.of(table, nearest, 0)
+        np.testing.assert_array_equal(local.points[:, 0], [2.0, 1.0, 0.0])
+        return local.weights
+
+    np.testing.assert_allclose(weights_at([0.0, 1.0, 4.0]), np.array([1.0, 0.75, 0.0]) / (1.75 / 3))
+    np.testing.assert_array_equal(weights_at([0.0, 0.0, 0.0]), np.ones(3))
+    np.testing.assert_array_equal(weights_at([2.0, 2.0, 2.0]), np.ones(3))
 
 
 def test_half_sampling_finds_the_error_of_a_mean() -> None:

@@ -136,7 +136,12 @@ class LearnedDistance:
 
 
 def learn_distance(distance: PointDistance | DistanceFn, observed: Values, pilot: Values) -> LearnedDistance:
-    """Return the distance for these observed summaries, learned from the summaries of the first stratum."""
+    """Return the distance for these observed summaries, learned from the summaries of the first stratum.
+
+    `observed` has shape (data sets, features) and `pilot` shape (draws, features). A function of two arrays of
+    summaries is used as it is; a `PointDistance` learns from the pilot how summaries become points. Raises a ValueError
+    if these are not finite, one row each.
+    """
     fitted = distance if isinstance(distance, PointDistance) else Euclidean()
     to_points = fitted.learn(pilot)
     points, observed_points = to_points(pilot), to_points(observed)

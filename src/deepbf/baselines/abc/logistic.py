@@ -135,11 +135,19 @@ class _Local(NamedTuple):
 
     @classmethod
     def of(cls, table: Table, nearest: Nearest, row: int) -> _Local:
-        """Return the draws kept for one observed data set."""
+        """Return the draws kept for one observed data set, with weights by the kernel of Epanechnikov.
+
+        They are 1 - squared / largest of the squared distances, divided by their mean: the farthest draw has weight 0.
+        All weights are 1 where all distances are the same, as they can be with counts.
+        """
         kept = nearest.draws[row] >= 0
         # Both number the draws of the whole reference; the table's have gaps where summaries were nan.
         rows = np.searchsorted(table.draws, nearest.draws[row][kept])
-        return cls(table.points[rows], table.labels[rows], epanechnikov(nearest.squared[row][kept]))
+        squared = nearest.squared[row][kept]
+        weights = 1 - squared / max(squared.max(initial=0.0), np.finfo(np.float64).tiny)
+        is_flat = not weights.any() or squared.min() == squared.max()
+        weights = np.ones_like(squared) if is_flat else weights / weights.mean()
+        return cls(table.points[rows], table.labels[rows], weights)
 
     def at(self, rows: NDArray[np.intp]) -> _Local:
         """Return some of the draws, by their positions."""
@@ -152,17 +160,6 @@ class _Fit(NamedTuple):
     log_evidence: NDArray[np.float64]
     converged: bool
     counts: NDArray[np.int64]
-
-
-def epanechnikov(squared: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the kernel weights 1 - squared / largest of squared distances, divided by their mean.
-
-    The farthest draw has weight 0. All weights are 1 where all distances are the same, as they can be with counts.
-    """
-    weights = 1 - squared / max(squared.max(initial=0.0), np.finfo(np.float64).tiny)
-    if not weights.any() or squared.min() == squared.max():
-        return np.ones_like(squared)
-    return weights / weights.mean()
 
 
 def _fit(local: _Local, point: NDArray[np.float64], log_prior: NDArray[np.float64], ranks: NDArray[np.intp]) -> _Fit:

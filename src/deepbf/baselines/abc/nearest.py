@@ -292,7 +292,10 @@ class Table(NamedTuple):
 
 
 def read_table(comparison: Comparison) -> Table:
-    """Return all draws in memory at once, which takes 8 bytes per feature and draw."""
+    """Return all draws of the reference in memory at once, as points of the distance.
+
+    That takes 8 bytes per coordinate and draw. Draws without a finite summary are left out, and counted.
+    """
     return join_strata(
         list(comparison.walk(lambda stratum: stratum._replace(values=comparison.distance.to_points(stratum.values))))
     )
