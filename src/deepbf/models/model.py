@@ -248,7 +248,8 @@ class Model:
             return None
         try:
             ranges = dict(self.hyperparameters or {})
-            drawn = self.prior(rng, call.size, **draw_values(ranges, call.size, fresh_seed(call.seed)))
+            values = draw_values(ranges, call.size, fresh_seed(call.seed)) if ranges else {}
+            drawn = self.prior(rng, call.size, **values)
         except Exception as error:
             raise self.failure(f"its prior raised {_describe(error)}", call) from error
         if isinstance(drawn, Mapping):

@@ -19,7 +19,6 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from deepbf._numerics import cross_entropy, log_evidence
 from deepbf.layout.data_layout import DataLayout
 from deepbf.models.model import SimulationError
 from deepbf.networks.base import AbstractNetwork
@@ -38,7 +37,7 @@ from deepbf.standardise import Standardiser
 from deepbf.support import Typicality, simulated_in_any_order
 from deepbf.training.console import ProgressBar, StopOnInterrupt
 from deepbf.training.intake import POLL_SECONDS, Pilot, num_obs_of, prepared_at_once
-from deepbf.training.optimise import FlatNetworks, Goal, init_state, make_block
+from deepbf.training.optimise import FlatNetworks, Goal, held_out_cross_entropy, init_state, make_block
 from deepbf.training.schedule import MOST_PASSES, WARM_RATE, Schedule, fitting_batch_size
 from deepbf.training.trained import PartialTrainingError, TrainedEnsemble, TrainingRecord
 
@@ -242,7 +241,7 @@ class FewTrainer:
             num_steps=num_steps,
             num_simulations=len(rows) * len(rows[0]),
             seconds=time.monotonic() - self._started,
-            held_out_loss=_loss(log_odds),
+            held_out_loss=held_out_cross_entropy(log_odds),
             stopped=stopped,
             num_earlier_simulations=0 if self._start is None else self._start.num_simulations,
         )
@@ -280,7 +279,9 @@ class FewTrainer:
         def judge() -> None:
             judged = folds.in_order(np.asarray(_parts_by_member(networks.ensemble(state.averaged), outside)))
             kept.append(jnp.copy(state.averaged))
-            losses.append([_loss([own[part] for own in judged]) for part in range(len(judged[0]))])
+            found = [held_out_cross_entropy([own[part] for own in judged]) for part in range(len(judged[0]))]
+            # Weights that ran away must not be chosen.
+            losses.append([loss if math.isfinite(loss) else math.inf for loss in found])
 
         num_done = 0
         if self._start is not None:
@@ -340,10 +341,3 @@ def _parts_by_member(ensemble: AbstractNetwork, outside: jax.Array) -> jax.Array
     flat = outside.reshape(outside.shape[0], -1, outside.shape[-1])
     found = eqx.filter_vmap(lambda network, rows: network.parts(rows))(ensemble, flat)
     return found.reshape(*found.shape[:2], *outside.shape[1:3], found.shape[-1])
-
-
-def _loss(log_odds: Sequence[NDArray[np.floating]]) -> float:
-    """Return the mean cross-entropy of log odds, one array (rows, K - 1) per model that the rows came from."""
-    found = float(np.mean([cross_entropy(log_evidence(odds), label).mean() for label, odds in enumerate(log_odds)]))
-    # Weights that ran away must not be chosen.
-    return found if math.isfinite(found) else math.inf

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, cast
@@ -210,7 +210,7 @@ def _matrix_axes(weights: Any) -> Any:
 
 
 # From a network's outputs at simulations set aside, shape (models, data sets, columns), to one number: less is better.
-Judge = Callable[[NDArray[np.float32]], float]
+Judge = Callable[[NDArray[np.floating]], float]
 KindOf = Callable[[DataLayout], NetworkKind]
 
 
@@ -276,8 +276,10 @@ def _weighing(loss: Loss) -> Objective:
     return objective
 
 
-def held_out_cross_entropy(log_odds: NDArray[np.float32]) -> float:
+def held_out_cross_entropy(log_odds: Sequence[NDArray[np.floating]] | NDArray[np.floating]) -> float:
     """Return the cross-entropy of log odds, averaged over the models that the data sets came from.
+
+    `log_odds` has one array of shape (data sets, K - 1) per model that they came from.
 
     It judges whatever the loss and the mixture trained at: log odds mean the same under all of them, and
     cross-entropy, too, is least at the exact ones. Held-out powers of the ratio would hang on a few data sets.

@@ -350,7 +350,7 @@ class Trainer:
         """Return the held-out loss, and how far each part is then believed."""
         parts = self._held_out_parts(weights)
         believed = stacking_weights(parts, preferred=0) if len(parts[0]) > 1 else np.ones(1)
-        return self._goal.judge(_combined(believed, parts)), believed
+        return self._goal.judge(np.stack([np.tensordot(believed, odds, axes=1) for odds in parts])), believed
 
     def _held_out_parts(self, weights: jax.Array) -> list[NDArray[np.float32]]:
         """Return the parts' mean log odds at the simulations set aside, for each model (parts, data sets, K - 1)."""
@@ -426,11 +426,6 @@ class DrawnBlock:
     def arrays(self) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Return what the compiled block takes besides the state."""
         return jnp.asarray(self.batches), jnp.asarray(self.rates), jnp.asarray(self.num_steps, jnp.int32)
-
-
-def _combined(believed: NDArray[np.float64], parts: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
-    """Return the weighted mean over parts, shape (models, data sets, K - 1)."""
-    return np.stack([np.tensordot(believed, odds, axes=1) for odds in parts]).astype(np.float32)
 
 
 def _mean_parts(networks: FlatNetworks, weights: jax.Array, reference: jax.Array, inputs: jax.Array) -> jax.Array:
