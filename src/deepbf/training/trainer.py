@@ -214,7 +214,13 @@ class Trainer:
             self._preparation, layout.shape, num_models, self._pool, thinning=thinning,
             num_steps_unthinned=self._clock.steps_until_check(CHECKS_BEFORE_THINNING + 1),
         )  # fmt: skip
-        self._judge = jax.jit(partial(_mean_parts, self._networks))
+        networks = self._networks
+        # The log odds of each part, the mean over the ensemble, shape (parts, batch, K - 1).
+        self._judge = jax.jit(
+            lambda weights, reference, rows: ensemble_parts(
+                settle_ensemble(networks.ensemble(weights), reference), rows
+            )
+        )
         # How far each part of a committee is believed.
         self._believed: NDArray[np.float64] = np.ones(1)
         self._reference: jax.Array | None = None
@@ -426,8 +432,3 @@ class DrawnBlock:
     def arrays(self) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Return what the compiled block takes besides the state."""
         return jnp.asarray(self.batches), jnp.asarray(self.rates), jnp.asarray(self.num_steps, jnp.int32)
-
-
-def _mean_parts(networks: FlatNetworks, weights: jax.Array, reference: jax.Array, inputs: jax.Array) -> jax.Array:
-    """Return the log odds of each part, the mean over the ensemble, shape (parts, batch, K - 1)."""
-    return ensemble_parts(settle_ensemble(networks.ensemble(weights), reference), inputs)
