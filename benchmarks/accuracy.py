@@ -5,7 +5,8 @@ Beside the default stands a floor (benchmarks/floor.py): one plain network on ra
 Run: python benchmarks/accuracy.py                           every case, three seeds, with the floor: about two hours
      python benchmarks/accuracy.py data-1-i:128 data-3:2     some of them
      python benchmarks/accuracy.py --kept-out                the problems that no choice was made by
-     python benchmarks/accuracy.py --no-floor --seeds 1      one fit each
+     python benchmarks/accuracy.py --methods default --seeds 1                        one fit each, no floor
+     python benchmarks/accuracy.py --methods default loss=cross_entropy ensemble=8    other arguments of fit beside it
 
 Raw numbers are appended to benchmarks/results/accuracy.jsonl, and what is there already is not measured again.
 """
@@ -58,7 +59,10 @@ Floats = NDArray[np.float64]
 
 
 def measure(name: str, num_obs: int, seconds: float, seed: int, method: str) -> dict[str, Any]:
-    """Fit, and compare with the exact answer on fresh data from each model."""
+    """Fit, and compare with the exact answer on fresh data from each model.
+
+    `method` is "default", "floor", or an argument of `deepbf.fit` with its value, such as "ensemble=8".
+    """
     study = problems.load(name, num_obs=num_obs)
     tests = [model.simulate(NUM_TEST, seed=TEST_SEED + k).data for k, model in enumerate(study.models)]
     exacts = [exact_evidence(study, data) for data in tests]
@@ -69,9 +73,13 @@ def measure(name: str, num_obs: int, seconds: float, seed: int, method: str) -> 
         result["wall_seconds"] = time.monotonic() - begin
         estimates = [np.pad(log_odds(data), ((0, 0), (0, 1))) for data in tests]
         return result | {"steps": steps} | errors(estimates, exacts)
+    options: dict[str, Any] = {}
+    if method != "default":
+        argument, _, value = method.partition("=")
+        options[argument] = int(value) if value.isdecimal() else value
     bf = deepbf.fit(
         study.models, structure=study.structure, covariates=study.covariates, seconds=seconds, seed=seed,
-        progress=sys.stderr.isatty(),
+        progress=sys.stderr.isatty(), **options,
     )  # fmt: skip
     result["wall_seconds"] = time.monotonic() - begin
     last = len(study.models) - 1
@@ -154,13 +162,16 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--kept-out", action="store_true", help="the problems that were kept out of development")
-    parser.add_argument("--no-floor", action="store_true", help="without the plain network beside the default")
+    parser.add_argument(
+        "--methods", nargs="+", default=["default", "floor"], metavar="METHOD",
+        help="default, floor (a plain network), or an argument of deepbf.fit with its value, such as ensemble=8",
+    )  # fmt: skip
     parser.add_argument("--out", type=Path, default=RESULTS, help="where raw numbers are kept, one line each")
     options = parser.parse_args()
     named = [(case.split(":")[0], int(case.split(":")[1])) for case in options.cases]
     kept_out = [(name, problems.load(name).num_obs) for name in problems.KEPT_OUT]
     chosen = named or (kept_out if options.kept_out else list(CASES))
-    methods = ["default"] if options.no_floor else ["default", "floor"]
+    methods: list[str] = options.methods
     kept = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
     keys = ("study", "num_obs", "seconds", "seed", "method")
     known = {tuple(one[key] for key in keys): one for one in kept}
@@ -187,7 +198,7 @@ def print_row(method: str, results: list[dict[str, Any]]) -> None:
         return f"{np.median(values):{form}} ({min(values):{form}} to {max(values):{form}})" if values else ""
 
     first = results[0]
-    print(f"{first['study']:<22} {first['num_obs']:>4} {method:<8} KL {written('expected_kl', '.1e')}, "
+    print(f"{first['study']:<22} {first['num_obs']:>4} {method:<26} KL {written('expected_kl', '.1e')}, "
           f"error inside {written('error_inside', '.3f')}, clipped MSE {written('clipped_mse', '.3f')}, "
           f"coverage {written('coverage', '.2f')}, {first['steps']:,} steps", flush=True)  # fmt: skip
     if "nonfinite_in_a_million_extremes" in first:
