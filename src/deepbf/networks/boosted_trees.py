@@ -71,18 +71,33 @@ class BoostedTrees(AbstractNetwork):
         self.baseline = jnp.zeros(num_trees)
 
     @classmethod
-    def fit(cls, rows: NDArray[np.float32], labels: NDArray[np.integer], num_models: int, seed: int) -> BoostedTrees:
+    def choose(cls, rows: NDArray[np.float32], labels: NDArray[np.integer], num_models: int, seed: int) -> int:
+        """Return the number of rounds after which the log loss on rows left out is lowest; 0 if trees are no help."""
+        del num_models
+        with threadpool_limits(1):
+            return _choose_num_rounds(np.asarray(rows, np.float32), labels, seed)
+
+    @classmethod
+    def fit(
+        cls,
+        rows: NDArray[np.float32],
+        labels: NDArray[np.integer],
+        num_models: int,
+        seed: int,
+        choice: int | None = None,
+    ) -> BoostedTrees:
         """Return trees grown on rows of shape (simulations, width) and the models that they came from.
 
         Every model, 0 to `num_models` - 1, must be among the labels several times. How often each appears is divided
-        out: log odds are log evidence ratios, up to the trees' error.
+        out: log odds are log evidence ratios, up to the trees' error. A `choice` of the number of rounds that was made
+        before saves most of the time.
         """
         blank = cls(InputLayout(rows.shape[1], rows.shape[1]), num_models)
         # The network is asked in float32: trees grown on other values would answer otherwise on their thresholds.
         rows = np.asarray(rows, np.float32)
         # On busy cores, threads that wait for each other cost far more than they save.
         with threadpool_limits(1):
-            num_rounds = _choose_num_rounds(rows, labels, seed)
+            num_rounds = _choose_num_rounds(rows, labels, seed) if choice is None else choice
             if num_rounds == 0:
                 return blank
             grown = _booster(len(labels), seed, num_rounds, early_stopping=False).fit(rows, labels)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -41,6 +42,13 @@ TOLERANCE = 1e-4
 MAX_ITERATIONS = 300
 
 
+class RidgeChoice(NamedTuple):
+    """What cross-validation chose: the weight of the likelihood against the ridge, and how many leading terms."""
+
+    inverse_ridge: float
+    num_terms: int
+
+
 class LogLinear(AbstractNetwork):
     """Log odds that are linear in all columns, plus all products of a few leading directions, fitted with a ridge.
 
@@ -73,12 +81,49 @@ class LogLinear(AbstractNetwork):
         self.intercept = jnp.zeros(num_models - 1)
 
     @classmethod
-    def fit(cls, rows: NDArray[np.float32], labels: NDArray[np.integer], num_models: int, seed: int) -> LogLinear:
+    def choose(cls, rows: NDArray[np.float32], labels: NDArray[np.integer], num_models: int, seed: int) -> RidgeChoice:
+        """Return the choice that cross-validation makes for rows like these, for several fits to share."""
+        _, terms, _, _ = cls._prepared(rows, num_models)
+        # The matrices are small: on busy cores, threads that wait for each other cost far more than they save.
+        with threadpool_limits(1):
+            return _choose_ridge(terms, labels, num_models, rows.shape[1], seed)
+
+    @classmethod
+    def fit(
+        cls,
+        rows: NDArray[np.float32],
+        labels: NDArray[np.integer],
+        num_models: int,
+        seed: int,
+        choice: RidgeChoice | None = None,
+    ) -> LogLinear:
         """Return the regression fitted to rows of shape (simulations, width) and the models that they came from.
 
         Every model, 0 to `num_models` - 1, must be among the labels at least `NUM_FOLDS` times. How often each appears
-        is divided out: log odds are log evidence ratios, up to the regression's error.
+        is divided out: log odds are log evidence ratios, up to the regression's error. A `choice` that was made before
+        saves most of the time.
         """
+        standardised, terms, term_mean, term_spread = cls._prepared(rows, num_models)
+        with threadpool_limits(1):
+            inverse_ridge, num_terms = choice or _choose_ridge(terms, labels, num_models, rows.shape[1], seed)
+            regression = LogisticRegression(tol=TOLERANCE, max_iter=MAX_ITERATIONS, C=inverse_ridge)
+            slopes, intercepts = _weights_of(_fitted(regression, terms[:, :num_terms], labels), num_models)
+        intercepts = intercepts - np.log(np.bincount(labels, minlength=num_models))
+        weights = np.zeros(standardised.weights.shape)
+        weights[: slopes.shape[1]] = (slopes[:-1] - slopes[-1]).T
+        weights /= term_spread[:, None]
+        intercept = intercepts[:-1] - intercepts[-1] - term_mean @ weights
+        return eqx.tree_at(
+            lambda one: (one.weights, one.intercept),
+            standardised,
+            (jnp.asarray(weights, jnp.float32), jnp.asarray(intercept, jnp.float32)),
+        )
+
+    @classmethod
+    def _prepared(
+        cls, rows: NDArray[np.float32], num_models: int
+    ) -> tuple[LogLinear, NDArray[np.float32], NDArray[np.float64], NDArray[np.float64]]:
+        """Return a regression of weights 0 that knows the scales of the rows, its terms at unit spread, and theirs."""
         blank = cls(InputLayout(rows.shape[1], rows.shape[1]), num_models)
         standardised = eqx.tree_at(
             lambda one: (one.mean, one.inverse_spread, one.rotation),
@@ -92,19 +137,7 @@ class LogLinear(AbstractNetwork):
         term_spread = np.where(term_spread > ROUNDING, term_spread, 1.0)
         terms -= term_mean.astype(np.float32)
         terms /= term_spread.astype(np.float32)
-        # The matrices are small: on busy cores, threads that wait for each other cost far more than they save.
-        with threadpool_limits(1):
-            slopes, intercepts = _fit_ridge(terms, labels, num_models, rows.shape[1], seed)
-        intercepts = intercepts - np.log(np.bincount(labels, minlength=num_models))
-        weights = np.zeros(blank.weights.shape)
-        weights[: slopes.shape[1]] = (slopes[:-1] - slopes[-1]).T
-        weights /= term_spread[:, None]
-        intercept = intercepts[:-1] - intercepts[-1] - term_mean @ weights
-        return eqx.tree_at(
-            lambda one: (one.weights, one.intercept),
-            standardised,
-            (jnp.asarray(weights, jnp.float32), jnp.asarray(intercept, jnp.float32)),
-        )
+        return standardised, terms, term_mean, term_spread
 
     def terms(self, inputs: jax.Array) -> jax.Array:
         """Return the standardised columns and all products of the leading directions, shape (batch, terms)."""
@@ -137,10 +170,10 @@ def _standardisation(rows: NDArray[np.float32], num_directions: int) -> tuple[ND
     return mean, inverse_spread, rotation
 
 
-def _fit_ridge(
+def _choose_ridge(
     terms: NDArray[np.float32], labels: NDArray[np.integer], num_models: int, width: int, seed: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return slopes, shape (K, leading terms), and intercepts of the regression that cross-validation chose."""
+) -> RidgeChoice:
+    """Return the ridge and the number of leading terms with the least log loss in cross-validation."""
     splits = list(StratifiedKFold(NUM_FOLDS, shuffle=True, random_state=seed).split(terms, labels))
     if len(labels) >= MANY_ROWS:
         splits = splits[:1]
@@ -157,8 +190,7 @@ def _fit_ridge(
             if loss > lowest:
                 break
             lowest = loss
-    regression = LogisticRegression(tol=TOLERANCE, max_iter=MAX_ITERATIONS, C=best_ridge)
-    return _weights_of(_fitted(regression, terms[:, :best_num_terms], labels), num_models)
+    return RidgeChoice(best_ridge, best_num_terms)
 
 
 def _fold_losses(
