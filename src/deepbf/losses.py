@@ -146,6 +146,24 @@ def squared_hellinger(log_odds: jax.Array, label: jax.Array) -> jax.Array:
     return over_pairs(log_odds, label, *costs)
 
 
+# The share of squared Hellinger in the balanced loss. On five problems (normal-mean, t-test, pairs, data-1-i,
+# change-counts; 45 s on one busy core each), errors within a thousand to one were 0.093, 0.114, 0.119, 0.145 and 0.200
+# by cross-entropy alone; 0.052, 0.109, 0.144, 0.141, 0.194 with this share; 0.046, 0.131, 0.169, 0.155, 0.207 by squared
+# Hellinger alone. Clipped mean squared errors fell by two thirds, 0 (by 5%), a half, a third and a third. Two more seeds
+# say the same of the first three; of pairs the error was 0.154 and 0.078 by cross-entropy, 0.075 and 0.082 with it.
+HELLINGER_SHARE = 0.2
+
+
+def balanced(log_odds: jax.Array, label: jax.Array) -> jax.Array:
+    """Return cross-entropy plus a fifth of the squared Hellinger loss, the default.
+
+    Cross-entropy is the most efficient in the middle, and hardly sees how strong strong evidence is: beyond a hundred
+    to one, a data set that speaks against its own model is rare, and costs no more than its log odds. Hellinger's
+    weight grows with the root of the odds. Both are least at the log ratio of evidences, and so is their sum.
+    """
+    return cross_entropy(log_odds, label) + HELLINGER_SHARE * squared_hellinger(log_odds, label)
+
+
 def pearson(log_odds: jax.Array, label: jax.Array) -> jax.Array:
     """Return the dual loss of Pearson's chi-squared divergence, f(r) = (r - 1)^2.
 
@@ -193,6 +211,7 @@ def at_mixture(loss: Loss, probs: NDArray[np.float64]) -> Loss:
 
 
 LOSSES: dict[str, LossKind] = {
+    "balanced": LossKind(balanced),
     "cross_entropy": LossKind(cross_entropy),
     "kl": LossKind(kl),
     "reverse_kl": LossKind(reverse_kl),
@@ -202,7 +221,9 @@ LOSSES: dict[str, LossKind] = {
     "exponential": LossKind(exponential),
     "leaky_pop": LossKind(exponential, link=leaky_power),
 }
-DEFAULT = "cross_entropy"
+DEFAULT = "balanced"
+# What files were trained by that do not say: they are older than any other loss.
+OLDEST = "cross_entropy"
 
 
 def register_loss(name: str, kind: LossKind) -> None:

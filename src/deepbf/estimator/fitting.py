@@ -97,7 +97,8 @@ def fit(
         "free", "deepset", "deepset2", "sorted", "set-attention" for exchangeable observations; "free", "deepset" for
         nested ones; "free", "summary", "conv" for series.
     loss
-        "cross_entropy"; an f-divergence (Remark 1), "kl", "reverse_kl", "jensen_shannon", "squared_hellinger" or
+        "balanced": cross-entropy plus a fifth of the squared Hellinger loss, which knows better how strong strong
+        evidence is. Or "cross_entropy"; an f-divergence (Remark 1), "kl", "reverse_kl", "jensen_shannon", "squared_hellinger" or
         "pearson"; or one of Evidence Networks, "exponential" or "leaky_pop". All aim at the same Bayes factors.
     seconds, steps, num_simulations
         At most one budget; 60 seconds by default. `seconds`: wall time of the whole call, compilation included;

@@ -148,7 +148,7 @@ def _rebuild(header: Mapping[str, Any], arrays: Arrays) -> BayesFactor:
     """Return the estimator from its header and arrays."""
     layout = _read_layout(header)
     # Files from before there were others do not name their loss.
-    loss = header.get("loss", losses.DEFAULT)
+    loss = header.get("loss", losses.OLDEST)
     kind = network_kind(layout, header["network"], losses.by_name(loss).link)
     inputs = InputLayout(**header["layout"])
     preparation = _build_part(header["preparation"], arrays)

@@ -28,6 +28,7 @@ from deepbf.networks.series_features import (
     neighbours,
     ramp_means,
 )
+from deepbf.networks.series_predictions import SeriesPredictions
 
 HEAD_WIDTH = 32
 NUM_DIRECTIONS = 16
@@ -143,6 +144,13 @@ class SeriesFeatures(Storable):
     num_lags: int = eqx.field(static=True)
     longest: int = eqx.field(static=True)
     varies: bool = eqx.field(static=True)
+    # Files from before there were any have none. What they find stands last.
+    predictions: SeriesPredictions | None = None
+
+    @property
+    def num_predicted(self) -> int:
+        """How many features, the last ones, come from predictions."""
+        return 0 if self.predictions is None else self.predictions.num_features
 
     @classmethod
     def fit(cls, pilot: Pilot) -> tuple[SeriesFeatures, list[NDArray[np.float32]]]:
@@ -160,7 +168,8 @@ class SeriesFeatures(Storable):
         pairs = np.concatenate(parts)
         # The pairs at the end of a series that ends early hold nan, and go.
         histogram = fit_histogram(pairs[~np.isnan(pairs).any(axis=1)])
-        unscaled = cls(histogram, jnp.zeros(()), jnp.ones(()), num_lags, length, varies)
+        predictions = SeriesPredictions.fit(pilot)
+        unscaled = cls(histogram, jnp.zeros(()), jnp.ones(()), num_lags, length, varies, predictions)
         # Run once, so compiled in a hurry.
         describe = jax.jit(lambda data: unscaled(data), compiler_options={"xla_backend_optimization_level": 0})
         unscaled_features = np.split(np.asarray(describe(jnp.asarray(np.concatenate(pilot)))), len(pilot))
@@ -190,12 +199,16 @@ class SeriesFeatures(Storable):
             features = jnp.concatenate([features, features * (series.num_obs / self.longest)])
             log_share = jnp.log(series.num_obs) - math.log(self.longest)
             features = jnp.concatenate([features, log_share[None]])
-        return jnp.concatenate([features.T, ramp_means(series, self.histogram)], axis=1)
+        described = [features.T, ramp_means(series, self.histogram)]
+        if self.predictions is not None:
+            described.append(self.predictions(series).T)
+        return jnp.concatenate(described, axis=1)
 
 
 class SeriesSummary(AbstractPreparation):
     """Fixed features of a series, at several scales; with `keeps_values` the squashed values follow, for a network.
 
+    What predictions find comes first, as it is: of linear models it is the log evidence, which nothing should bend.
     Absent observations among the values are marked by a number beyond all others.
     """
 
@@ -216,10 +229,13 @@ class SeriesSummary(AbstractPreparation):
     @classmethod
     def _fit(cls, pilot: Pilot, *, keeps_values: bool) -> SeriesSummary:
         features, described = SeriesFeatures.fit(pilot)
-        return cls(features, MultiScale.fit(described, smallest_spread=SMALLEST_SPREAD), keeps_values)
+        others = [values[:, : values.shape[1] - features.num_predicted] for values in described]
+        return cls(features, MultiScale.fit(others, smallest_spread=SMALLEST_SPREAD), keeps_values)
 
     def __call__(self, data: jax.Array) -> jax.Array:
-        summary = self.scales(self.features(data))
+        described = self.features(data)
+        others, predicted = jnp.split(described, [described.shape[1] - self.features.num_predicted], axis=1)
+        summary = jnp.concatenate([predicted, self.scales(others)], axis=1)
         if self.features.varies:
             present = ~jnp.isnan(data.reshape(*data.shape[:2], -1)).any(axis=2)
             share = present.sum(axis=1, keepdims=True) / self.features.longest
@@ -231,12 +247,13 @@ class SeriesSummary(AbstractPreparation):
         return jnp.concatenate([summary, values.reshape(data.shape[0], -1)], axis=1)
 
     def layout(self, data_shape: tuple[int, ...]) -> InputLayout:
-        varies = self.features.varies
-        num_summary = self.scales.num_columns + int(varies)
+        varies, num_predicted = self.features.varies, self.features.num_predicted
+        num_linear = num_predicted + self.scales.num_linear
+        num_summary = num_predicted + self.scales.num_columns + int(varies)
         if not self.keeps_values:
-            return InputLayout(self.scales.num_linear, num_summary, knows_size=varies)
+            return InputLayout(num_linear, num_summary, knows_size=varies)
         return InputLayout(
-            self.scales.num_linear,
+            num_linear,
             num_summary,
             num_obs=data_shape[0],
             obs_dim=math.prod(data_shape[1:]),

@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from deepbf import baselines, losses
+from deepbf import baselines
 from deepbf.estimator import BayesFactor
 from deepbf.estimator.fitting import fit
 from deepbf.models import Model
@@ -49,6 +49,10 @@ TRAININGS = {
 }
 
 
+# Algorithm 1's, for all methods alike.
+PAPER_LOSS = "cross_entropy"
+
+
 def train(
     models: Sequence[Model],
     structure: str,
@@ -58,7 +62,7 @@ def train(
     *,
     num_simulations: int | None = None,
     num_obs: tuple[int, int] | None = None,
-    loss: str = losses.DEFAULT,
+    loss: str = PAPER_LOSS,
     schedule: str | None = None,
     batch_size: int | None = None,
 ) -> BayesFactor:

@@ -15,14 +15,13 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from deepbf import losses
 from deepbf.baselines import abc_ranked, importance
 from deepbf.evaluation import measure
 from deepbf.evaluation.log_bf_arrays import EXACT
 from deepbf.training.schedule import THOROUGH_NAME
 from deepbf.variants import fit_variants
 from deepbf.variants.intrinsic import log_mean_inverse, mean_inverse_log
-from deepbf_studies.paper.methods import BNN, FNN, OURS, train
+from deepbf_studies.paper.methods import BNN, FNN, OURS, PAPER_LOSS, train
 from deepbf_studies.paper.step import Step, step_function
 from deepbf_studies.paper.weapon_data import Counts, Observed, observed_data, simulated_observed
 from deepbf_studies.problems import Study, load
@@ -197,7 +196,7 @@ def _method_steps(settings: Settings, observed: Observed) -> dict[str, tuple[Ste
         return Step(importance_answers, (about if seed == settings.seed else alone) | drawn)
 
     def network(view: str, method: str, num_steps: int, seed: int, **options: Any) -> Step:
-        trained = {"method": method, "num_steps": num_steps, "loss": losses.DEFAULT, "seed": seed}
+        trained = {"method": method, "num_steps": num_steps, "loss": PAPER_LOSS, "seed": seed}
         return Step(network_answers, about | _seen(view, observed) | trained | options)
 
     def by_person(compute: Callable[..., xr.Dataset], num_steps: int, seed: int) -> Step:
