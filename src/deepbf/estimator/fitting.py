@@ -98,8 +98,9 @@ def fit(
         nested ones; "free", "summary", "conv" for series.
     loss
         "balanced": cross-entropy plus a fifth of the squared Hellinger loss, which knows better how strong strong
-        evidence is. Or "cross_entropy"; an f-divergence (Remark 1), "kl", "reverse_kl", "jensen_shannon", "squared_hellinger" or
-        "pearson"; or one of Evidence Networks, "exponential" or "leaky_pop". All aim at the same Bayes factors.
+        evidence is. Or "cross_entropy"; an f-divergence (Remark 1), "kl", "reverse_kl", "jensen_shannon",
+        "squared_hellinger" or "pearson"; or one of Evidence Networks, "exponential" or "leaky_pop". All aim at the same
+        Bayes factors.
     seconds, steps, num_simulations
         At most one budget; 60 seconds by default. `seconds`: wall time of the whole call, compilation included;
         simulations arrive all the while, and each is used about twice. `steps`: every step brings fresh simulations;
