@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 FUNCTIONS: dict[str, losses.Loss] = {
     name: kind.of_log_odds for name, kind in losses.LOSSES.items() if kind.link is None
 }
-SYMMETRIC = ["cross_entropy", "jensen_shannon", "squared_hellinger", "exponential"]
+SYMMETRIC = ["balanced", "cross_entropy", "jensen_shannon", "squared_hellinger", "exponential"]
 
 # Each divergence as E2 f(p1 / p2): f, its derivative, and the log ratio up to which the loss is the formula.
 DIVERGENCES: dict[str, tuple[Callable[[Floats], Floats], Callable[[Floats], Floats], float]] = {
@@ -294,7 +294,7 @@ def test_log_evidence_is_measured_against_the_last_model() -> None:
 
 
 def test_by_name() -> None:
-    assert losses.by_name(losses.DEFAULT).of_log_odds is losses.cross_entropy
+    assert losses.by_name(losses.DEFAULT).of_log_odds is losses.balanced
     assert losses.by_name("leaky_pop").link is losses.leaky_power
 
 

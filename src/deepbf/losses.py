@@ -146,7 +146,7 @@ def squared_hellinger(log_odds: jax.Array, label: jax.Array) -> jax.Array:
     return over_pairs(log_odds, label, *costs)
 
 
-# The share of squared Hellinger in the balanced loss. On normal-mean, t-test, pairs, data-1-i and change-counts (45 s on
+# The share of squared Hellinger in the balanced loss. On normal-mean, t-test, pairs, data-1-i, change-counts (45 s on
 # one busy core each), errors within a thousand to one were 0.093, 0.114, 0.119, 0.145, 0.200 by cross-entropy alone,
 # 0.052, 0.109, 0.144, 0.141, 0.194 with this share, and 0.046, 0.131, 0.169, 0.155, 0.207 by squared Hellinger alone;
 # clipped mean squared errors 0.194, 0.041, 0.172, 0.168, 0.597 by cross-entropy, 0.070, 0.043, 0.086, 0.114, 0.400 with
