@@ -310,5 +310,6 @@ def test_by_name() -> None:
     ],
 )
 def test_a_wrong_name_gets_the_nearest_right_one(typed: str, meant: str) -> None:
-    with pytest.raises(ValueError, match=rf"loss must be one of 'balanced', 'cross_entropy', 'kl'.*Did you mean '{meant}'"):
+    says = rf"loss must be one of 'balanced', 'cross_entropy', 'kl'.*Did you mean '{meant}'"
+    with pytest.raises(ValueError, match=says):
         losses.by_name(typed)
