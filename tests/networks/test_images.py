@@ -156,8 +156,8 @@ def test_predictions_of_gaussian_fields_are_near_the_exact_answer_without_traini
     images = np.concatenate([model.simulate(500, seed=2).data for model in study.models])
     found = np.asarray(Predictions.fit(pilot)(as_images(jnp.asarray(images, jnp.float32))))
     exact = study.exact_log_bf(images)
-    # Of the spread of the exact answers, a fifth.
-    assert np.sqrt(np.mean((found[:, 0] - found[:, 1] - exact) ** 2)) < 0.2 * exact.std()
+    # A quarter of the spread of the exact answers.
+    assert np.sqrt(np.mean((found[:, 0] - found[:, 1] - exact) ** 2)) < 0.25 * exact.std()
 
 
 def test_errors_of_predictions_do_not_depend_on_the_units() -> None:
