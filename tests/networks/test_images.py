@@ -238,7 +238,7 @@ def test_a_blob_at_an_unknown_place_shows_in_one_column() -> None:
         i, j = rng.integers(0, side - window + 1, 2)
         image[i : i + window, j : j + window] += rng.standard_normal()
     sums = np.lib.stride_tricks.sliding_window_view(data, (window, window), axis=(1, 2)).sum(axis=(3, 4))
-    exact = logsumexp(0.5 * variance * sums**2 / (1 + variance * window**2), axis=(1, 2))
+    exact = np.asarray(logsumexp(0.5 * variance * sums**2 / (1 + variance * window**2), axis=(1, 2)))
     rows = np.asarray(plain_image([data, data])(jnp.asarray(data)))
     correlations = [abs(np.corrcoef(column, exact)[0, 1]) for column in rows.T if column.std() > 0]
     # The variance of the noise is known to the exact answer, and not to the scan.
@@ -257,7 +257,7 @@ def test_the_first_layer_is_a_convolution(shape: tuple[int, ...]) -> None:
     kernels = np.asarray(network.layers[0].weight).reshape(CHANNELS[0], WINDOW, WINDOW, -1)
     for k, image in enumerate(values):
         maps = [
-            sum(correlate2d(image[:, :, c], kernel[:, :, c], mode="same") for c in range(image.shape[2]))
+            np.sum([correlate2d(image[:, :, c], kernel[:, :, c], mode="same") for c in range(image.shape[2])], axis=0)
             for kernel in kernels
         ]
         expected = [np.sqrt(shape[0] * shape[1]) * np.tanh(one[::2, ::2]).mean() for one in maps]

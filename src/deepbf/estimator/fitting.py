@@ -64,8 +64,9 @@ def fit(
         the exchangeable observations of a group; simulators mask (`numpy.ma`) the observations that smaller groups
         lack, and whole groups that smaller data sets lack. "series": axis 1 runs over time, and order matters;
         simulators mask what shorter series lack. "image": axis 1 runs over rows of pixels and axis 2 over columns, and
-        axis 3, if there is one, over channels; all images have one size. A dict such as ``{"trials": "exchangeable", "age": "vector"}`` for
-        simulators that return a dict of arrays: the structure of each.
+        axis 3, if there is one, over channels; all images have one size. A dict such as
+        ``{"trials": "exchangeable", "age": "vector"}`` for simulators that return a dict of arrays: the structure of
+        each.
     covariates
         For regressions: a table of what is fixed by design, one row per response, as a dict from names to columns, a
         data frame, or an array of shape (rows, columns). Numbers are covariates, words and whole numbers that repeat
