@@ -22,7 +22,14 @@ EVERY_NETWORK = [
 ]
 SET_NETWORKS = [(network, shape) for network in ("deepset", "set-attention", "deepset2") for shape in ((13,), (13, 2))]
 # The shape of a data set where a test names none.
-USUAL_SHAPES = {"vector": (13,), "exchangeable": (13,), "series": (13,), "nested": (5, 13), "responses": (13,)}
+USUAL_SHAPES = {
+    "vector": (13,),
+    "exchangeable": (13,),
+    "series": (13,),
+    "nested": (5, 13),
+    "responses": (13,),
+    "image": (7, 6),
+}
 # Where a structure has covariates: a number, and groups.
 TABLE = Covariates.of({"x": np.linspace(-1, 1, 13), "group": ["a"] * 4 + ["b"] * 4 + ["c"] * 5})
 EVERY_INPUT = [(structure, network, USUAL_SHAPES[structure]) for structure, network in EVERY_NETWORK] + [

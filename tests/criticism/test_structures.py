@@ -31,11 +31,16 @@ def some_of_ten(rng: np.random.Generator, means: NDArray[Any]) -> Any:
     return np.ma.masked_array(data, np.arange(10) >= rng.integers(3, 11, (len(means), 1)))
 
 
+def images(rng: np.random.Generator, means: NDArray[Any]) -> NDArray[Any]:
+    return rng.normal(means[:, None, None, None], 1.0, (len(means), 5, 4, 2))
+
+
 CASES: dict[str, tuple[Any, dict[str, Any]]] = {
     "vector": (series, {"structure": "vector"}),
     "series": (series, {"structure": "series"}),
     "series of any length": (series, {"structure": "series", "num_obs": (10, 20)}),
     "nested": (groups, {"structure": "nested"}),
+    "image": (images, {"structure": "image"}),
     "pairs": (pairs, {"structure": "exchangeable", "num_obs": (5, 10)}),
     "masked": (some_of_ten, {"structure": "exchangeable"}),
 }

@@ -57,7 +57,7 @@ def test_running_together_is_running_each_alone() -> None:
 @pytest.mark.parametrize(("structure", "network"), EVERY_NETWORK)
 def test_a_blank_ensemble_has_the_shapes_of_a_settled_one(structure: str, network: str) -> None:
     estimator = untrained(structure, network)
-    layout = estimator.ensemble.preparation.layout((13,))
+    layout = estimator.ensemble.preparation.layout(estimator.layout.shape)
     blank = blank_ensemble(network_kind(estimator.layout, network), layout, 2, 2)
     assert jax.tree.structure(blank) == jax.tree.structure(estimator.ensemble.networks)
     for expected, leaf in zip(jax.tree.leaves(blank), jax.tree.leaves(estimator.ensemble.networks), strict=True):

@@ -6,12 +6,13 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.special import logsumexp
 
+from deepbf.networks.image_features import plain_image
 from deepbf.networks.nested import plain_groups
 from deepbf.networks.series_features import plain_series
 from deepbf.networks.sets import plain_set
 from deepbf.networks.vector import plain_vector, tyler_scatter
 
-SHAPES = {plain_vector: (6,), plain_set: (9,), plain_series: (20,), plain_groups: (4, 5)}
+SHAPES = {plain_vector: (6,), plain_set: (9,), plain_series: (20,), plain_groups: (4, 5), plain_image: (6, 5)}
 EXTREMES = np.array([0.0, 1e-30, 1e15, -1e15, 1.0], np.float32)
 
 

@@ -17,7 +17,7 @@ def one_array(structure: str, shape: tuple[int, ...] = ()) -> DataLayout:
 
 
 def test_auto_is_a_committee_wherever_there_is_a_plain_view() -> None:
-    for structure in ("vector", "exchangeable", "series", "nested"):
+    for structure in ("vector", "exchangeable", "series", "nested", "image"):
         assert choose_network(one_array(structure, (4, 20))) == "committee"
     assert choose_network(DataLayout((ArrayLayout("trials", STRUCTURES["exchangeable"], (2,)),))) == "committee"
 

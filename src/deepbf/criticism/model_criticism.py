@@ -144,7 +144,7 @@ def criticise(
     observed
         One data set, of the shape that the models simulate.
     structure
-        How it is laid out, as in `deepbf.fit`: "vector", "exchangeable", "series" or "nested".
+        How it is laid out, as in `deepbf.fit`: "vector", "exchangeable", "series", "nested" or "image".
     num_obs
         For simulators that take the number of observations, a range that includes that of the data.
     statistics

@@ -71,8 +71,10 @@ def fit(
         exchangeable observations, scalars or vectors. "nested": axis 1 runs over exchangeable groups and axis 2 over
         the exchangeable observations of a group; simulators mask (`numpy.ma`) the observations that smaller groups
         lack, and whole groups that smaller data sets lack. "series": axis 1 runs over time, and order matters;
-        simulators mask what shorter series lack. A dict such as ``{"trials": "exchangeable", "age": "vector"}`` for
-        simulators that return a dict of arrays: the structure of each.
+        simulators mask what shorter series lack. "image": axis 1 runs over rows of pixels and axis 2 over columns, and
+        axis 3, if there is one, over channels; all images have one size. A dict such as
+        ``{"trials": "exchangeable", "age": "vector"}`` for simulators that return a dict of arrays: the structure of
+        each.
     covariates
         For regressions: a table of what is fixed by design, one row per response, as a dict from names to columns, a
         data frame, or an array of shape (rows, columns). Numbers are covariates, words and whole numbers that repeat
@@ -95,7 +97,7 @@ def fit(
         each believed as far as simulations set aside support it; up to 50,000 simulations in all, simple classifiers
         join them. Or one network by name, for comparison: "free", "head", "gated", "mlp", "fnn", "bnn" for vectors;
         "free", "deepset", "deepset2", "sorted", "set-attention" for exchangeable observations; "free", "deepset" for
-        nested ones; "free", "summary", "conv" for series.
+        nested ones; "free", "summary", "conv" for series and images.
     loss
         "balanced": cross-entropy plus a fifth of the squared Hellinger loss, which knows better how strong strong
         evidence is. Or "cross_entropy"; an f-divergence (Remark 1), "kl", "reverse_kl", "jensen_shannon",

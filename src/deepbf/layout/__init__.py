@@ -13,6 +13,7 @@ from deepbf.layout.data_layout import (
     shapes_of,
 )
 from deepbf.layout.groups import Nested
+from deepbf.layout.images import Image
 from deepbf.layout.structure import (
     STRUCTURES,
     Exchangeable,
@@ -37,6 +38,7 @@ __all__ = [
     "DataLayout",
     "DataShape",
     "Exchangeable",
+    "Image",
     "Nested",
     "NumObsRange",
     "Responses",

@@ -28,6 +28,8 @@ class InputLayout:
         Whether the last summary column is the number of observations, as a share of the largest.
     num_obs, obs_dim
         Then follow `num_obs` observations of `obs_dim` columns each; 0 where the summary says it all.
+    num_across
+        How many observations, pixels of an image, stand side by side in a row of them; 0 where they are on no grid.
     num_beside
         Then follow so many columns of another view of the same data, for networks that read it too.
     """
@@ -38,6 +40,7 @@ class InputLayout:
     obs_dim: int = 0
     knows_size: bool = False
     num_beside: int = 0
+    num_across: int = 0
 
     @property
     def width(self) -> int:

@@ -17,6 +17,8 @@ from deepbf.layout.data_layout import ArrayLayout, DataLayout
 from deepbf.networks.base import FitPreparation, FreeNetwork, Link, NetworkKind, linked
 from deepbf.networks.boosted_trees import BoostedTrees
 from deepbf.networks.ensemble import committee_kind
+from deepbf.networks.image_features import plain_image
+from deepbf.networks.images import ConvImage, ImageSummary, SummaryImage
 from deepbf.networks.log_linear import LogLinear
 from deepbf.networks.mixed import MixedHead, MixedSummary
 from deepbf.networks.nested import NestedSummary, plain_groups
@@ -82,6 +84,8 @@ register_network("series", "summary", NetworkKind(SeriesSummary.fit, SummarySeri
 register_network(
     "series", "conv", NetworkKind(SeriesSummary.fit_with_values, ConvSeries, peak_rate=5e-3, any_num_obs=True)
 )
+register_network("image", "summary", NetworkKind(ImageSummary.fit, SummaryImage, peak_rate=5e-3))
+register_network("image", "conv", NetworkKind(ImageSummary.fit_with_values, ConvImage, peak_rate=5e-3))
 register_network("responses", "summary", NetworkKind(ResponsesSummary.fit, ScaledMLP, peak_rate=5e-3))
 
 
@@ -93,9 +97,10 @@ for _structure, _fit_plain in (
     ("exchangeable", plain_set),
     ("series", plain_series),
     ("nested", plain_groups),
+    ("image", plain_image),
     ("responses", plain_responses),
 ):
-    _any_num_obs = _structure not in ("vector", "responses")
+    _any_num_obs = _structure not in ("vector", "image", "responses")
     register_network(_structure, FREE, NetworkKind(_fit_plain, FreeNetwork, FREE_RATE, any_num_obs=_any_num_obs))
 
 # Simple classifiers, which join the committee where simulations are few. They learn by no rate.

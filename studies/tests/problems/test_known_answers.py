@@ -35,6 +35,7 @@ PROBLEMS = {
     "three-counts": Expected((40,), "exchangeable", 3),
     "normal-mean": Expected((50,), "exchangeable", 4),
     "grouped-counts": Expected((60,), "vector", 10),
+    "image-blob": Expected((16, 16), "image", 5),
 }
 NUM_DRAWS = 1_200
 # Nats; equal priors and no knowledge would be log(2) = 0.69, and log(3) = 1.1 for three models.
@@ -83,7 +84,9 @@ def test_a_problem_is_complete_and_pickles(name: str) -> None:
 @each
 def test_any_number_of_observations_can_be_asked_for(name: str) -> None:
     expected = PROBLEMS[name]
-    shape = (expected.other_num_obs, *expected.shape[1:])
+    # Images are square.
+    fixed = expected.shape[1:] if expected.structure != "image" else (expected.other_num_obs,)
+    shape = (expected.other_num_obs, *fixed)
     study = problems.load(name, num_obs=expected.other_num_obs)
     for model, usual in zip(study.models, problems.load(name).models, strict=True):
         data = model.simulate(5, seed=1).data
@@ -148,4 +151,4 @@ def test_posterior_probabilities_are_calibrated(name: str) -> None:
 
 def test_problems_kept_out_of_development_are_in_the_catalogue() -> None:
     assert set(problems.KEPT_OUT) <= set(problems.names())
-    assert {"gamma-waits", "regression-rows", "probit-groups"} <= set(problems.KEPT_OUT)
+    assert {"gamma-waits", "regression-rows", "probit-groups", "image-blob"} <= set(problems.KEPT_OUT)

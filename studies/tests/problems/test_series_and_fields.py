@@ -42,7 +42,7 @@ def assert_same_mean(first: NDArray[Any], second: NDArray[Any]) -> None:
 def test_a_problem_is_complete(name: str) -> None:
     study = problems.load(name)
     assert (study.name, study.num_obs) == (name, SHAPES[name][0])
-    assert study.structure == ("series" if name.startswith("series") else "vector")
+    assert study.structure == ("image" if name == "field" else "series" if name.startswith("series") else "vector")
     assert "\n" not in study.title
     for model in study.models:
         data = model.simulate(7, seed=2).data

@@ -31,6 +31,7 @@ KNOWN_ANSWER_NAMES = (
     "three-counts",
     "normal-mean",
     "grouped-counts",
+    "image-blob",
 )
 # A right simulator fails by chance once in a million; a wrong one has p-values far below.
 LEAST_P_VALUE = 1e-6

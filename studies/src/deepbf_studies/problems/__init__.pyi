@@ -1,5 +1,6 @@
 # What the package exports; read by type checkers, and by lazy_loader when a name is first used.
 
+from .blob import blob_log_bf as blob_log_bf
 from .catalogue import KEPT_OUT as KEPT_OUT
 from .catalogue import load as load
 from .catalogue import names as names

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from deepbf import _checks
 from deepbf_studies.problems import (
+    blob,
     change_points,
     covariate,
     field,
@@ -81,6 +82,7 @@ _ENTRIES: dict[str, _Entry] = {
     "three-counts": _Entry(five_counts.three_counts_study, five_counts.NUM_OBS_OF_THREE),
     "normal-mean": _Entry(normal_mean.normal_mean_study, normal_mean.NUM_OBS),
     "grouped-counts": _Entry(grouped_counts.grouped_counts_study, grouped_counts.NUM_RESPONSES),
+    "image-blob": _Entry(blob.blob_study, blob.SIDE),
 }
 
 KEPT_OUT = (
@@ -90,6 +92,7 @@ KEPT_OUT = (
     "gamma-waits",
     "regression-rows",
     "probit-groups",
+    "image-blob",
 )
 """Problems kept out of development: no default, network or schedule is chosen by results on them.
 
@@ -120,7 +123,8 @@ def load(name: str, *, num_obs: int | None = None) -> Study:
     "field", whose data sets are squares of `num_obs` rows, 16 by default; and the vectors "change-counts" and
     "vector-fixed-design", of 20 values each by default. Some of them are `KEPT_OUT` of development.
 
-    The last eleven are sets and regressions with exact answers, described in the module of each.
+    The last twelve are sets, regressions and images with exact answers, described in the module of each. Of
+    "image-blob", too, `num_obs` is the number of rows of a square.
 
     Everything in a study pickles, so its models can be simulated by a pool of processes.
 

@@ -57,7 +57,7 @@ def field_study(name: str, num_obs: int) -> Study:
                 simulator=OfSize(_simulate_smooth, num_obs),
             ),
         ),
-        structure="vector",
+        structure="image",
         exact_log_bf=field_log_bf,
     )
 
