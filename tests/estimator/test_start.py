@@ -49,6 +49,7 @@ def test_another_prior_is_followed_in_few_steps(normal_mean: deepbf.BayesFactor)
     assert warm.record.num_earlier_simulations == normal_mean.record.num_simulations
 
 
+@pytest.mark.slow
 def test_a_dear_simulator_after_a_cheap_one(normal_mean: deepbf.BayesFactor, tmp_path: Path) -> None:
     normal_mean.save(tmp_path / "cheap.deepbf")
     options: dict[str, Any] = {"structure": "exchangeable", "num_simulations": 2000, "seed": 3, "progress": False}
