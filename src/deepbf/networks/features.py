@@ -232,6 +232,25 @@ def _step_of(values: NDArray[np.float64]) -> float | None:
     return float(gaps.min()) if on_grid.all() and (multiples < 1.5).mean() > 0.1 else None
 
 
+# Of Student's t for logarithms of scales, and the least standard deviation of those.
+DEGREES = 10.0
+SMALLEST_DEVIATION = 0.05
+
+
+def log_density_of_scale(
+    log_scale: jax.Array | NDArray[np.float64],
+    location: jax.Array | NDArray[np.float64],
+    deviation: jax.Array | NDArray[np.float64],
+) -> jax.Array:
+    """Return the log density of logarithms of scales, up to a constant: Student's t, a bell with cautious tails.
+
+    An elliptical distribution has any density of its scale, and for each scale the form of a normal. So the log density
+    of data is this, plus that of a normal at the scale that fits the data best.
+    """
+    z = (log_scale - location) / deviation
+    return -0.5 * (DEGREES + 1.0) * jnp.log1p(z * z / DEGREES) - jnp.log(deviation)
+
+
 MOST_PER_MODEL = 8
 DATASETS_PER_DIRECTION = 32
 
