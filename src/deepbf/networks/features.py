@@ -165,7 +165,7 @@ class CountLogs(Storable):
     values, and ends of heavy tails, are left out.
     """
 
-    # Standardised values of the ends, and half a step, one entry a logarithm.
+    # Standardised values of the ends, and half a step, one entry per logarithm.
     low: jax.Array
     half_step_up: jax.Array
     high: jax.Array
@@ -212,7 +212,7 @@ class CountLogs(Storable):
                 raise ValueError(f"logarithms of {len(columns)} columns have ends of shape {array.shape}")
 
     def __call__(self, data: jax.Array) -> jax.Array:
-        """Return one column a logarithm, for standardised data of shape (batch, columns)."""
+        """Return one column per logarithm, for standardised data of shape (batch, columns)."""
         up = data[:, np.array(self.rising, dtype=int)] - self.low
         down = self.high - data[:, np.array(self.falling, dtype=int)]
         # Observed counts may lie beyond all simulated ones.
