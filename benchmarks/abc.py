@@ -2,7 +2,7 @@
 
 Run: python benchmarks/abc.py                      both parts
      python benchmarks/abc.py speed                3,000 data sets of n = 128 against 1,200,000 draws
-     python benchmarks/abc.py accuracy             n = 2, 8, 32, 128, 300 data sets a model
+     python benchmarks/abc.py accuracy             n = 2, 8, 32, 128, 300 data sets per model
      python benchmarks/abc.py --out results.json   and write the numbers
 """
 
@@ -101,7 +101,7 @@ def speed() -> dict[str, float]:
 
 def accuracy() -> list[dict[str, float]]:
     print(
-        f"Data 1 (i), {DATASETS_A_MODEL} data sets a model, {NUM_DRAWS} draws, nearest {NUM_KEPT}; "
+        f"Data 1 (i), {DATASETS_A_MODEL} data sets per model, {NUM_DRAWS} draws, nearest {NUM_KEPT}; "
         "log BF by ABC against exact"
     )
     print(

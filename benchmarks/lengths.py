@@ -31,7 +31,7 @@ CASES = (
     ("exchangeable", "set-attention"),
 )
 NUM_MODELS, NUM_MEMBERS, BATCH_SIZE = 2, 4, 128
-# Data sets a model for the preparation: as few as its whitening can do with, for the sake of time.
+# Data sets per model for the preparation: as few as its whitening can do with, for the sake of time.
 NUM_PILOT = 512
 NUM_REPEATS = 7
 # A step of a long series takes a second on a busy machine; short ones are timed many at a time.

@@ -137,8 +137,8 @@ class Model:
         parameters, a dict by name, or a list by column; used by the likelihood baselines and by `deepbf.fit_posterior`.
     hyperparameters
         Ranges of numbers that the prior depends on, such as ``{"scale": (0.1, 10)}``. The prior then takes them by
-        name, one value a data set: ``prior(rng, size, scale)``. `deepbf.fit` draws them over their ranges, evenly on a
-        log scale if positive, and the Bayes factor can be read at any of them. Models may share them by name.
+        name, one value per data set: ``prior(rng, size, scale)``. `deepbf.fit` draws them over their ranges, evenly on
+        a log scale if positive, and the Bayes factor can be read at any of them. Models may share them by name.
 
     Examples
     --------

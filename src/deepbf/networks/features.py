@@ -165,7 +165,7 @@ class CountLogs(Storable):
     values, and ends of heavy tails, are left out.
     """
 
-    # Standardised values of the ends, and half a step, one entry a logarithm.
+    # Standardised values of the ends, and half a step, one entry per logarithm.
     low: jax.Array
     half_step_up: jax.Array
     high: jax.Array
@@ -212,7 +212,7 @@ class CountLogs(Storable):
                 raise ValueError(f"logarithms of {len(columns)} columns have ends of shape {array.shape}")
 
     def __call__(self, data: jax.Array) -> jax.Array:
-        """Return one column a logarithm, for standardised data of shape (batch, columns)."""
+        """Return one column per logarithm, for standardised data of shape (batch, columns)."""
         up = data[:, np.array(self.rising, dtype=int)] - self.low
         down = self.high - data[:, np.array(self.falling, dtype=int)]
         # Observed counts may lie beyond all simulated ones.
@@ -230,6 +230,25 @@ def _step_of(values: NDArray[np.float64]) -> float | None:
     # A continuous column has gaps of any size, a few of them tiny.
     on_grid = np.abs(multiples - np.round(multiples)) < ROUNDING * np.maximum(multiples, 1.0)
     return float(gaps.min()) if on_grid.all() and (multiples < 1.5).mean() > 0.1 else None
+
+
+# Of Student's t for logarithms of scales, and the least standard deviation of those.
+DEGREES = 10.0
+SMALLEST_DEVIATION = 0.05
+
+
+def log_density_of_scale(
+    log_scale: jax.Array | NDArray[np.float64],
+    location: jax.Array | NDArray[np.float64],
+    deviation: jax.Array | NDArray[np.float64],
+) -> jax.Array:
+    """Return the log density of logarithms of scales, up to a constant: Student's t, a bell with cautious tails.
+
+    An elliptical distribution has any density of its scale, and for each scale the form of a normal. So the log density
+    of data is this, plus that of a normal at the scale that fits the data best.
+    """
+    z = (log_scale - location) / deviation
+    return -0.5 * (DEGREES + 1.0) * jnp.log1p(z * z / DEGREES) - jnp.log(deviation)
 
 
 MOST_PER_MODEL = 8

@@ -19,6 +19,7 @@ from scipy.linalg import solve
 from scipy.special import softmax
 
 from deepbf.networks.base import Pilot, Storable
+from deepbf.networks.features import SMALLEST_DEVIATION, log_density_of_scale
 
 Floats = NDArray[np.float64]
 
@@ -40,9 +41,6 @@ SMALLEST_EIGENVALUE = 1e-4
 # Of the mean square of an image, added to errors before their logarithm is taken.
 SMALLEST_ERROR = 1e-6
 SMALLEST_SQUARE = 1e-30
-# Of Student's t for logarithms of scales, and the least standard deviation of those.
-DEGREES = 10.0
-SMALLEST_DEVIATION = 0.05
 # From here on pixels at the edges are left out: they are few, and each has weights of its own.
 MOST_WITH_EDGES = 4096
 # Values described at a time: what is computed of them stays in the processor's cache.
@@ -149,8 +147,7 @@ class Predictions(Storable):
             errors = errors - weights[..., k] * near[:, :, None]
         log_errors = jnp.log(jnp.mean(errors * errors * jnp.exp(-log_variances), axis=(3, 4)) + SMALLEST_ERROR)
         mean, deviation = self.scale
-        z = (log_errors + jnp.log(square[:, :, 0] + SMALLEST_SQUARE) - mean) / deviation
-        log_scale = -0.5 * (DEGREES + 1.0) * jnp.log1p(z * z / DEGREES) - jnp.log(deviation)
+        log_scale = log_density_of_scale(log_errors + jnp.log(square[:, :, 0] + SMALLEST_SQUARE), mean, deviation)
         return log_errors, log_scale - 0.5 * rows * columns * (log_errors + log_variances.mean(axis=(2, 3)))
 
 

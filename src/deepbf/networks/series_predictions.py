@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from deepbf.networks.base import Pilot, Storable
+from deepbf.networks.features import SMALLEST_DEVIATION, log_density_of_scale
 from deepbf.networks.series_features import SMALLEST_VARIANCE, Series
 
 Floats = NDArray[np.float64]
@@ -40,9 +41,6 @@ RIDGE = 1e-4
 # Of the mean square of a series, added to errors before their logarithm is taken.
 SMALLEST_ERROR = 1e-6
 SMALLEST_SQUARE = 1e-30
-# Of Student's t for logarithms of scales, and the least standard deviation of those.
-DEGREES = 10.0
-SMALLEST_DEVIATION = 0.05
 
 
 class Kinds(NamedTuple):
@@ -117,8 +115,7 @@ class SeriesPredictions(Storable):
             squares = squares + (there * white * white).sum(axis=0)
         log_errors = jnp.log(squares / (number * num_columns) + SMALLEST_ERROR)
         log_scales = (there * self.log_scale[:, before].T[:, :, None]).sum(axis=0)
-        z = (log_errors + log_square - self.location[:, None]) / self.deviation[:, None]
-        of_size = -0.5 * (DEGREES + 1.0) * jnp.log1p(z * z / DEGREES) - jnp.log(self.deviation)[:, None]
+        of_size = log_density_of_scale(log_errors + log_square, self.location[:, None], self.deviation[:, None])
         density = of_size - 0.5 * number * num_columns * log_errors - log_scales
         evidence = jax.nn.logsumexp(density.reshape(self.num_models, -1, density.shape[1]), axis=1)
         return jnp.concatenate([evidence - evidence.mean(axis=0), log_errors])
@@ -215,8 +212,7 @@ def _log_densities(
         white = np.einsum("tdc,ntc->ntd", whitening[before], error, optimize=True)
         total = np.where(there[:, :, None], white**2, 0.0).sum(axis=(1, 2))
         log_error = np.log(total / (number * num_columns) + SMALLEST_ERROR)
-        z = (log_error + log_square - location) / deviation
-        of_size = -0.5 * (DEGREES + 1.0) * np.log1p(z * z / DEGREES) - np.log(deviation)
+        of_size = np.asarray(log_density_of_scale(log_error + log_square, location, deviation), np.float64)
         errors.append(log_error)
         scales = np.where(there, log_scale[before], 0.0).sum(axis=1)
         densities.append(of_size - 0.5 * number * num_columns * log_error - scales)

@@ -168,7 +168,7 @@ class Thinning:
 
     def __init__(self, num_models: int, seed: int, kept: float = KEPT_SHARE) -> None:
         self._kept = kept
-        # One a model: what is drawn for the rows of one does not depend on when those of another arrive.
+        # One per model: what is drawn for the rows of one does not depend on when those of another arrive.
         self._rngs = [np.random.default_rng((seed, model_index)) for model_index in range(num_models)]
         self._waiting: list[list[Floats]] = [[] for _ in range(num_models)]
         self._score: Score | None = None

@@ -99,7 +99,7 @@ def init_state(networks: FlatNetworks, optimiser: optax.GradientTransformation =
 def make_block(networks: FlatNetworks, objective: Objective, optimiser: optax.GradientTransformation = ADAM) -> Block:
     """Return the compiled block: up to as many steps as it is given batches, in one call.
 
-    It takes the state, batches of shape (steps, members, models, batch, width), a learning rate a step, and how many
+    It takes the state, batches of shape (steps, members, models, batch, width), a learning rate per step, and how many
     of the steps to take; it returns the new state and the mean loss of each member.
     """
 

@@ -65,7 +65,7 @@ class Budget:
 
 
 def fitting_batch_size(wanted: int, num_datasets: float) -> int:
-    """Return the mini-batch a model: as wanted, or smaller where few simulations would give too few batches."""
+    """Return the mini-batch per model: as wanted, or smaller where few simulations would give too few batches."""
     return int(np.clip(num_datasets / FEWEST_BATCHES, SMALLEST_BATCH, wanted))
 
 
