@@ -47,6 +47,7 @@ def test_responses_alone_or_with_their_table_are_one_question(regression: deepbf
         loaded.compare({**TABLE, "x": TABLE["x"] + 1, "y": responses})
 
 
+@pytest.mark.slow
 def test_fresh_simulations_are_given_the_table() -> None:
     def simulator(rng: np.random.Generator, slope: Any, covariates: Any) -> Any:
         return slope[:, None] * covariates["x"] + rng.standard_normal((len(slope), len(covariates["x"])))

@@ -94,6 +94,7 @@ def test_it_travels_with_the_file(any_number: BayesFactor, tmp_path: Path) -> No
     np.testing.assert_array_equal(tail_areas(any_number, data), tail_areas(loaded, data))
 
 
+@pytest.mark.slow
 def test_order_does_not_count_where_simulators_sort() -> None:
     models = [
         deepbf.Model(name, simulator=lambda rng, size, scale=scale: np.sort(rng.normal(0.0, scale, (size, 20)), axis=1))

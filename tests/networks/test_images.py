@@ -245,6 +245,7 @@ def test_a_blob_at_an_unknown_place_shows_in_one_column() -> None:
     assert max(correlations) > 0.85
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [pytest.param((8, 6), marks=pytest.mark.slow), (7, 5, 2)])
 def test_the_first_layer_is_a_convolution(shape: tuple[int, ...]) -> None:
     pilot = [(1 + k) * noise(200, *shape, seed=k) for k in range(2)]

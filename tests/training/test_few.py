@@ -93,6 +93,7 @@ def test_the_same_seed_gives_the_same_answers(few_bf: deepbf.BayesFactor) -> Non
     assert_array_equal(fit_few("change-counts", 1_024).log_bf(data), few_bf.log_bf(data))
 
 
+@pytest.mark.slow
 def test_identical_models_are_not_told_apart() -> None:
     def simulate(rng, size):
         return rng.standard_normal((size, 6))
@@ -125,6 +126,7 @@ def test_what_was_simulated_before_a_failure_is_not_lost() -> None:
     assert partial.record.stopped == "simulator failed"
 
 
+@pytest.mark.slow
 def test_a_slow_simulator_leaves_time_for_training_within_its_seconds() -> None:
     import time
 

@@ -111,6 +111,7 @@ def test_a_number_of_simulations_gives_the_same_bits_again(by_simulations: deepb
     assert_array_equal(log_bf_of(again), log_bf_of(by_simulations))
 
 
+@pytest.mark.slow
 def test_a_number_of_simulations_beyond_the_pilot_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     outcomes = []
     for task_seconds in (0.0, 1e9):
@@ -121,6 +122,7 @@ def test_a_number_of_simulations_beyond_the_pilot_gives_the_same_bits(monkeypatc
     assert_array_equal(*outcomes)
 
 
+@pytest.mark.slow
 def test_the_smallest_number_of_simulations_works() -> None:
     with pytest.raises(ValueError, match="num_simulations must be at least") as caught:
         small_fit(num_simulations=2)
@@ -229,6 +231,7 @@ def test_a_budget_too_short_for_one_step_says_so() -> None:
         small_fit(seconds=0.001)
 
 
+@pytest.mark.slow
 def test_a_thorough_fit_sees_more_than_it_trains_on_and_gives_the_same_bits() -> None:
     options = {"schedule": "thorough", "batch_size": 64, "steps": 80}
     first = small_fit(**options)
@@ -254,6 +257,7 @@ def test_the_papers_schedule_by_steps() -> None:
     assert estimator.record.num_simulations >= 20 * 200 * 2
 
 
+@pytest.mark.slow
 def test_larger_batches_take_more_simulations_in_as_many_steps() -> None:
     small, large = (small_fit(steps=20, ensemble=1, batch_size=size).record for size in (128, 512))
     assert small.num_steps == large.num_steps == 20
