@@ -330,7 +330,9 @@ def _fit_simple(folds: Folds, seed: int, deadline: float | None) -> dict[str, Ab
         return kind.choose(*folds.labelled(0), len(folds.rows), seed), time.monotonic() - begin
 
     with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
-        for (name, kind), (choice, seconds) in zip(kinds.items(), threads.map(chosen, kinds.values()), strict=True):
+        # One after another where time is short: the second is then chosen with what the first has left.
+        choices = map(chosen, kinds.values()) if deadline is not None else threads.map(chosen, kinds.values())
+        for (name, kind), (choice, seconds) in zip(kinds.items(), choices, strict=True):
 
             def fit_without(fold: int, kind: Any = kind, choice: Any = choice) -> AbstractNetwork:
                 return kind.fit(*folds.labelled(fold), len(folds.rows), seed + fold, choice)
