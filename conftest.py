@@ -14,7 +14,8 @@ def pytest_configure() -> None:
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")
     if worker:
         shares = shares_of(usable_cores(), int(os.environ["PYTEST_XDIST_WORKER_COUNT"]))
-        keep_to(shares[int(worker.removeprefix("gw"))])
+        # A worker that replaces one that crashed has a number beyond theirs.
+        keep_to(shares[int(worker.removeprefix("gw")) % len(shares)])
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -28,6 +29,8 @@ def compile_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         "jax_persistent_cache_min_compile_time_secs": 0.0,
         "jax_persistent_cache_min_entry_size_bytes": -1,
     }
+    # Processes that tests start share theirs.
+    os.environ["DEEPBF_CACHE"] = str(shared / "compiled-elsewhere")
     before = {name: getattr(jax.config, name) for name in settings}
     for name, value in settings.items():
         jax.config.update(name, value)

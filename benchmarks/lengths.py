@@ -21,7 +21,7 @@ import numpy as np
 from deepbf import losses
 from deepbf.networks import NETWORKS
 from deepbf.networks.ensemble import init_ensemble
-from deepbf.training.optimise import FlatNetworks, classifying, init_state, make_block
+from deepbf.training.optimise import classifying, flat_networks, init_state, make_block
 
 LENGTHS = (16, 64, 256, 1024, 4096)
 CASES = (
@@ -45,8 +45,8 @@ def seconds_a_step(structure: str, network: str, length: int) -> float:
     rng = np.random.default_rng(length)
     pilot = [(1 + k) * rng.standard_normal((NUM_PILOT, length)).astype(np.float32) for k in range(NUM_MODELS)]
     layout = kind.fit_preparation(pilot).layout((length,))
-    networks = FlatNetworks(init_ensemble(kind, layout, NUM_MODELS, NUM_MEMBERS, jax.random.key(0)))
-    block, state = make_block(networks, classifying(losses.cross_entropy)), init_state(networks)
+    networks = flat_networks(init_ensemble(kind, layout, NUM_MODELS, NUM_MEMBERS, jax.random.key(0)))
+    block, state = make_block(networks.form, classifying(losses.cross_entropy)), init_state(networks.weights)
     # One batch, used again: a block reads no more memory than its steps need.
     shape = (NUM_MEMBERS, NUM_MODELS, BATCH_SIZE, layout.width)
     batch = jnp.asarray(rng.standard_normal(shape).astype(np.float32))

@@ -12,7 +12,7 @@ PACKAGE = ROOT / "src" / "deepbf"
 
 # A room is a module or a folder directly inside src/deepbf; beside it stand the rooms it may import.
 # A room may always import itself.  "__init__" is the package's own front door, `import deepbf`.
-FLOOR = {"_checks", "_files", "_jeffreys", "_numerics", "_rows", "_version"}
+FLOOR = {"_checks", "_compilation", "_files", "_jeffreys", "_numerics", "_rows", "_version"}
 DATA = FLOOR | {"models", "layout"}
 LEARNING = {"networks", "losses", "standardise"}
 RESULTS = {"evaluation", "evaluating", "plots"}
@@ -23,6 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_checks": set(),
     "_version": set(),
     "_numerics": {"_checks"},
+    "_compilation": set(),
     "_files": set(),
     "_jeffreys": set(),
     "_rows": set(),

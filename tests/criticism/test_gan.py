@@ -8,7 +8,7 @@ import pytest
 
 from deepbf.criticism.gan import CRITIC_RATE, GENERATOR_RATE, BayesianGan, three_rates
 from deepbf.networks.base import InputLayout
-from deepbf.training.optimise import FlatNetworks
+from deepbf.training.optimise import flat_networks
 
 NUM_SUMMARY = 4
 LOSS = eqx.filter_jit(lambda gan, batch, step: gan.loss(batch, step))
@@ -47,11 +47,11 @@ def test_noise_changes_with_the_step() -> None:
 
 def test_the_parts_move_at_their_rates() -> None:
     stacked = jax.tree.map(lambda leaf: leaf[None] if eqx.is_array(leaf) else leaf, make_gan())
-    networks = FlatNetworks(stacked)
-    optimiser = three_rates(networks)
-    weights = networks.initial[0]
+    networks = flat_networks(stacked)
+    optimiser = three_rates(networks.form)
+    weights = networks.weights[0]
     update, _ = optimiser.update(jnp.ones_like(weights), optimiser.init(weights), weights)
-    moved = networks.member(jnp.asarray(update))
+    moved = networks.form.networks(jnp.asarray(update))
     assert isinstance(moved, BayesianGan)
     size = float(jnp.abs(moved.frame.straight.weight).mean())
     for part, rate in ((moved.generator, GENERATOR_RATE), (moved.critic, CRITIC_RATE)):

@@ -11,8 +11,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
+from deepbf._compilation import in_batches
 from deepbf.networks import NETWORKS, AbstractNetwork, InputLayout, network_kind
-from deepbf.networks.ensemble import blank_ensemble, ensemble_log_odds, in_batches, init_ensemble, settle_ensemble
+from deepbf.networks.ensemble import blank_ensemble, ensemble_log_odds, init_ensemble, settle_ensemble
 from tests.untrained import EVERY_NETWORK, untrained
 
 LAYOUT = InputLayout(num_linear=3, num_summary=3)

@@ -16,6 +16,7 @@ from deepbf.training.optimise import (
     FlatNetworks,
     _matrix_axes,
     classifying,
+    flat_networks,
     init_state,
     make_block,
     muon_of,
@@ -26,22 +27,22 @@ LAYOUT = InputLayout(num_linear=3, num_summary=9)
 
 @pytest.fixture(scope="module")
 def networks() -> FlatNetworks:
-    return FlatNetworks(init_ensemble(NETWORKS["vector"]["gated"], LAYOUT, 2, 2, jax.random.key(1)))
+    return flat_networks(init_ensemble(NETWORKS["vector"]["gated"], LAYOUT, 2, 2, jax.random.key(1)))
 
 
 def first_steps(networks: FlatNetworks):
     """Return the first step that Muon and Adam take on one made-up gradient, layer by layer."""
-    weights = networks.initial[0]
+    weights = networks.weights[0]
     gradient = jnp.asarray(np.random.default_rng(1).normal(size=weights.shape), jnp.float32)
     steps = []
-    for optimiser in (muon_of(networks.arrays), ADAM):
+    for optimiser in (muon_of(networks.form.arrays), ADAM):
         step, _ = optimiser.update(gradient, optimiser.init(weights), weights)
-        steps.append(networks.arrays(jnp.asarray(step)))
+        steps.append(networks.form.arrays(jnp.asarray(step)))
     return steps
 
 
 def test_only_wide_matrices_are_made_orthogonal(networks: FlatNetworks) -> None:
-    axes = _matrix_axes(networks.arrays(networks.initial[0]))
+    axes = _matrix_axes(networks.form.arrays(networks.weights[0]))
     assert axes.first.weight is not None
     assert all(layer.gate.weight is not None and layer.gate.bias is None for layer in axes.layers)
     assert axes.straight.weight is None
@@ -68,15 +69,15 @@ def test_everything_else_moves_as_adam_has_it(networks: FlatNetworks) -> None:
 
 
 def test_arrays_are_the_weights_layer_by_layer(networks: FlatNetworks) -> None:
-    assert_array_equal(ravel_pytree(networks.arrays(networks.initial[1]))[0], networks.initial[1])
+    assert_array_equal(ravel_pytree(networks.form.arrays(networks.weights[1]))[0], networks.weights[1])
 
 
 def test_it_learns(networks: FlatNetworks) -> None:
-    optimiser = muon_of(networks.arrays)
-    block = make_block(networks, classifying(cross_entropy), optimiser)
+    optimiser = muon_of(networks.form.arrays)
+    block = make_block(networks.form, classifying(cross_entropy), optimiser)
     centres = np.array([1.0, -1.0])[:, None, None]
     data = centres + np.random.default_rng(1).normal(size=(40, 2, 2, 64, LAYOUT.width))
     batches, rates = jnp.asarray(data, jnp.float32), jnp.full(40, 2e-3)
-    state, early = block(init_state(networks, optimiser), batches, rates, jnp.asarray(5, jnp.int32))
+    state, early = block(init_state(networks.weights, optimiser), batches, rates, jnp.asarray(5, jnp.int32))
     _, late = block(state, batches, rates, jnp.asarray(40, jnp.int32))
     assert (np.asarray(late) < 0.3 * np.asarray(early)).all()

@@ -10,16 +10,19 @@ to find them first.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple, cast
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
+from deepbf._compilation import FITS_HELD
 from deepbf.criticism.posterior_network import AbstractPosteriorNetwork, bounded, mlp, scaled_down
 from deepbf.networks.base import InputLayout
-from deepbf.training.optimise import LARGEST_GRADIENT, FlatNetworks, flattening
+from deepbf.training.optimise import LARGEST_GRADIENT, NetworkForm, num_weights
 
 NUM_CONTEXT = 32
 WIDTH = 64
@@ -159,19 +162,20 @@ class BayesianGan(AbstractPosteriorNetwork):
         return frame_loss + critic_loss + jax.nn.softplus(ahead).mean()
 
 
-def three_rates(networks: FlatNetworks) -> optax.GradientTransformation:
+@lru_cache(FITS_HELD)
+def three_rates(form: NetworkForm) -> optax.GradientTransformation:
     """Return an optimiser with a learning rate for each of frame, generator and critic.
 
     It is Adam with little momentum, for each player's gradient turns with the other's moves; its updates are multiplied
     by 1 for the frame, GENERATOR_RATE and CRITIC_RATE for the two players, before the schedule's own rate.
     """
-    gan = cast(BayesianGan, networks.first)
+    gan = cast(BayesianGan, form.blank)
     rates = [
-        jnp.full(flattening(eqx.filter(part, eqx.is_array))[0], rate)
+        np.full(num_weights(part), rate, np.float32)
         for part, rate in zip((gan.frame, gan.generator, gan.critic), (1.0, GENERATOR_RATE, CRITIC_RATE), strict=True)
     ]
-    # Weights are raveled in the order of the fields.
-    flat = jnp.concatenate(rates)
+    # Weights are flattened in the order of the fields.
+    flat = np.concatenate(rates)
     return optax.chain(
         optax.clip_by_global_norm(LARGEST_GRADIENT),
         optax.scale_by_adam(b1=MOMENTUM, b2=FORGETTING),

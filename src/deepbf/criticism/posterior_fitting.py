@@ -38,7 +38,7 @@ from deepbf.networks.base import AbstractNetwork, NetworkKind
 from deepbf.networks.registry import AUTO, check_simulated, summary_kind
 from deepbf.simulation import Source, check_executor
 from deepbf.standardise import Standardiser
-from deepbf.training.optimise import ADAM, FlatNetworks, Goal
+from deepbf.training.optimise import ADAM, Goal, NetworkForm
 from deepbf.training.schedule import Budget, Schedule
 from deepbf.training.trained import TrainedEnsemble
 from deepbf.training.trainer import train
@@ -54,7 +54,7 @@ class Method:
     """A kind of posterior sampler: the network that draws parameters, and the optimiser that trains it."""
 
     init: Callable[..., AbstractPosteriorNetwork]
-    optimiser_of: Callable[[FlatNetworks], optax.GradientTransformation] = lambda networks: ADAM
+    optimiser_of: Callable[[NetworkForm], optax.GradientTransformation] = lambda form: ADAM
 
     def goal(self, structure: Structure | Mapping[str, Structure]) -> Goal:
         """Return what training aims at, for data of this structure."""
@@ -71,10 +71,11 @@ class Method:
 
             return NetworkKind(prepare, self.init, PEAK_RATE, any_num_obs=True)
 
-        def objective(network: AbstractNetwork, batch: jax.Array, step: jax.Array) -> jax.Array:
-            return cast(AbstractPosteriorNetwork, network).loss(batch, step)
+        return Goal(kind_of, _own_loss, lambda scores: float(np.mean(scores)), self.optimiser_of)
 
-        return Goal(kind_of, objective, lambda scores: float(np.mean(scores)), self.optimiser_of)
+
+def _own_loss(network: AbstractNetwork, batch: jax.Array, step: jax.Array) -> jax.Array:
+    return cast(AbstractPosteriorNetwork, network).loss(batch, step)
 
 
 METHODS = {"flow": Method(ConditionalFlow), "gan": Method(BayesianGan, three_rates)}

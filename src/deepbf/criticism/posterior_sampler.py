@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepbf import _checks
+from deepbf._compilation import compiled, in_batches
 from deepbf.criticism.beside_parameters import inside
 from deepbf.criticism.posterior_network import AbstractPosteriorNetwork, ParameterScale
 from deepbf.layout.data_layout import Data, DataLayout
 from deepbf.layout.structure import check_observations, is_absent
 from deepbf.models.model import Model, Params, masked_where_absent
 from deepbf.models.transform import Unconstrained
-from deepbf.networks.base import AbstractPreparation
-from deepbf.networks.ensemble import compile_evaluation, in_batches
+from deepbf.networks.base import AbstractPreparation, prepare
 from deepbf.standardise import Standardiser
 from deepbf.training.trained import TrainingRecord
 
@@ -66,7 +66,7 @@ class TrainedPosterior:
     @cached_property
     def summarise(self) -> Callable[[jax.Array], jax.Array]:
         """The map from standardised data to what the network reads."""
-        return compile_evaluation(self.preparation)
+        return compiled(prepare, self.preparation)
 
     @cached_property
     def draw(self) -> Callable[[jax.Array, jax.Array], jax.Array]:

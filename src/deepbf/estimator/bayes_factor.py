@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student_t
 
 from deepbf import _checks, losses
+from deepbf._compilation import compiled, in_batches
 from deepbf._numerics import ensemble_error, log_evidence, log_posterior_probs, log_ratio
 from deepbf.answer import Answer, TailArea
 from deepbf.estimator.curves import LogBfCurve, LogBfPath, curve_over, path_of
@@ -26,7 +27,8 @@ from deepbf.models.covariates import Covariates
 from deepbf.models.hyperparameters import check_values
 from deepbf.models.hyperparameters import describe as describe_ranges
 from deepbf.models.model import Model
-from deepbf.networks.ensemble import TwoViews, compile_evaluation, ensemble_log_odds, in_batches
+from deepbf.networks.base import AbstractNetwork, prepare
+from deepbf.networks.ensemble import TwoViews, ensemble_log_odds
 from deepbf.networks.sets import SetSummary, SortedSet
 from deepbf.support import FEWEST_OF_SIZE, Support, of_about_the_size, support_of
 from deepbf.training.trained import TrainedEnsemble, TrainingRecord
@@ -59,25 +61,34 @@ class CompiledEnsemble:
     @cached_property
     def log_odds(self) -> Callable[[jax.Array], jax.Array]:
         """The map from standardised data to log odds, shape (ensemble, batch, K - 1)."""
-        preparation, networks, spread = self._ensemble.preparation, self._ensemble.networks, self._ensemble.spread
-        return compile_evaluation(lambda data: ensemble_log_odds(networks, preparation(data), spread))
+        return compiled(_log_odds, self._ensemble.preparation, self._ensemble.networks, self._ensemble.spread)
 
     @cached_property
     def summaries_and_log_odds(self) -> Callable[[jax.Array], tuple[jax.Array, jax.Array]]:
         """The map from standardised data to both."""
-        preparation, networks, spread = self._ensemble.preparation, self._ensemble.networks, self._ensemble.spread
-
-        def read(data: jax.Array) -> tuple[jax.Array, jax.Array]:
-            rows = preparation(data)
-            return rows, ensemble_log_odds(networks, rows, spread)
-
-        return compile_evaluation(read)
+        return compiled(_rows_and_log_odds, self._ensemble.preparation, self._ensemble.networks, self._ensemble.spread)
 
     @cached_property
     def summaries(self) -> Callable[[jax.Array], jax.Array]:
         """The map from standardised data to what the networks read."""
-        preparation = self._ensemble.preparation
-        return compile_evaluation(lambda data: preparation(data))
+        return compiled(prepare, self._ensemble.preparation)
+
+
+def _log_odds(preparation: Any, networks: AbstractNetwork, spread: float, data: jax.Array) -> jax.Array:
+    return ensemble_log_odds(networks, preparation(data), spread)
+
+
+def _rows_and_log_odds(
+    preparation: Any, networks: AbstractNetwork, spread: float, data: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    rows = preparation(data)
+    return rows, ensemble_log_odds(networks, rows, spread)
+
+
+def _fractional_log_odds(
+    preparation: Any, networks: AbstractNetwork, spread: float, fraction: float, data: jax.Array
+) -> jax.Array:
+    return ensemble_log_odds(networks, preparation(data, fraction=fraction), spread)
 
 
 @dataclass(frozen=True)
@@ -458,12 +469,7 @@ class BayesFactor:
                 f"fractional Bayes factors need a default network for sets, network='auto', and num_obs=(fewest, "
                 f"most) in fit; the estimator has network={self.network!r}."
             )
-
-        def read(data: jax.Array) -> jax.Array:
-            rows = preparation(data, fraction=fraction)  # pyright: ignore[reportCallIssue]
-            return ensemble_log_odds(networks, rows, spread)
-
-        evaluate = compile_evaluation(read)
+        evaluate = compiled(_fractional_log_odds, preparation, networks, spread, fraction)
         batch_size = FEW_DATASETS if len(data) <= FEW_DATASETS else MANY_DATASETS
         return in_batches(evaluate, data, batch_size, axis=1, before=self.ensemble.standardiser)
 

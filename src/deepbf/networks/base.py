@@ -13,6 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from deepbf._compilation import compiled
+
 
 @dataclass(frozen=True)
 class InputLayout:
@@ -76,9 +78,16 @@ class AbstractPreparation(Storable):
         """Return what the prepared columns are, for data sets of shape `data_shape`."""
 
 
+def prepare(preparation: AbstractPreparation, data: jax.Array) -> jax.Array:
+    """Return what networks read of standardised data sets: `preparation` as a function, to be compiled."""
+    return preparation(data)
+
+
 # Standardised pilot simulations, one array per model; and how a preparation is fitted to them.
 Pilot = Sequence[NDArray[np.float32]]
 FitPreparation = Callable[..., AbstractPreparation]
+# ``init(layout, num_models, key=key)`` returns a network with random weights.
+InitNetwork = Callable[..., "AbstractNetwork"]
 
 
 class AbstractNetwork(eqx.Module):
@@ -113,7 +122,8 @@ class NetworkKind:
         From standardised pilot simulations, one array per model, to the preparation of data like them. Networks for a
         structure that has covariates also take ``covariates=``, the table.
     init
-        ``init(layout, num_models, key=key)`` returns a network for prepared inputs of that `InputLayout`.
+        ``init(layout, num_models, key=key)`` returns a network for prepared inputs of that `InputLayout`. Kinds that
+        start alike have equal ones, so that what is compiled for the one serves the other.
     peak_rate
         The largest learning rate.
     any_num_obs
@@ -123,7 +133,7 @@ class NetworkKind:
     """
 
     fit_preparation: FitPreparation
-    init: Callable[..., AbstractNetwork]
+    init: InitNetwork
     peak_rate: float
     any_num_obs: bool = False
     scalars_only: bool = False
@@ -220,13 +230,18 @@ class LinkedNetwork(AbstractNetwork):
 
 def linked(kind: NetworkKind, link: Link | None) -> NetworkKind:
     """Return the kind of network with the link behind it; the kind itself if there is none."""
-    if link is None:
-        return kind
+    return kind if link is None else replace(kind, init=InitLinked(kind.init, link))
 
-    def init(layout: InputLayout, num_models: int, *, key: jax.Array) -> LinkedNetwork:
-        return LinkedNetwork(kind.init(layout, num_models, key=key), link)
 
-    return replace(kind, init=init)
+@dataclass(frozen=True)
+class InitLinked:
+    """How a network with a link behind it starts."""
+
+    init: InitNetwork
+    link: Link
+
+    def __call__(self, layout: InputLayout, num_models: int, *, key: jax.Array) -> LinkedNetwork:
+        return LinkedNetwork(self.init(layout, num_models, key=key), self.link)
 
 
 # A column that varies less than this is constant but for rounding.
@@ -257,7 +272,7 @@ class PlainView(AbstractPreparation):
     @classmethod
     def fit(cls, columns: AbstractColumns, pilot: Pilot, *, any_size: bool = False) -> PlainView:
         """Return the view by these columns of data like the pilot's, one array per model."""
-        read = eqx.filter_jit(columns)
+        read = compiled(type(columns).__call__, columns)
         each = max(2, MOST_FOR_SCALES // len(pilot))
         found = np.concatenate([np.asarray(read(jnp.asarray(data[:each]))) for data in pilot]).astype(np.float64)
         location, spread = found.mean(axis=0), found.std(axis=0)

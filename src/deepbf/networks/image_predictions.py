@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve
 from scipy.special import softmax
 
+from deepbf._compilation import compiled
 from deepbf.networks.base import Pilot, Storable
 from deepbf.networks.features import SMALLEST_DEVIATION, log_density_of_scale
 
@@ -81,12 +82,8 @@ class Predictions(Storable):
         num_kinds = max(1, min(NUM_KINDS, MOST_KINDS // len(pilot)))
         most = max(64, MOST_FOR_COVARIANCES // (rows * columns))
         by_model = [data[:most].reshape(*data[:most].shape[:3], -1) for data in pilot]
-        # The weights change from round to round; compiled for all rounds and models.
-        evaluate = eqx.filter_jit(
-            lambda one, images: in_blocks(lambda some: jnp.concatenate(one.log_densities(some), axis=2), images)
-        )
         found = [
-            _fit_kinds(np.moveaxis(images[..., [channel]], 3, 1), radius, num_kinds, evaluate)
+            _fit_kinds(np.moveaxis(images[..., [channel]], 3, 1), radius, num_kinds)
             for channel in range(by_model[0].shape[3])
             for images in by_model
         ]
@@ -168,13 +165,10 @@ def neighbours_before(radius: int) -> list[tuple[int, int]]:
     ]
 
 
-def _fit_kinds(
-    images: NDArray[np.float32], radius: int, num_kinds: int, evaluate: Callable[..., jax.Array]
-) -> tuple[Floats, Floats, Floats]:
+def _fit_kinds(images: NDArray[np.float32], radius: int, num_kinds: int) -> tuple[Floats, Floats, Floats]:
     """Return weights, log variances and scales for one channel of one model: a mixture of kinds of images, by EM.
 
-    `images` has shape (images, 1, rows, columns), and `evaluate` is `Predictions.log_densities`, compiled, its two
-    results side by side.
+    `images` has shape (images, 1, rows, columns).
     """
     products = _products(images[:, 0].astype(np.float64), 2 * radius)
     squared = products * products
@@ -185,10 +179,15 @@ def _fit_kinds(
     for _ in range(NUM_ROUNDS - 1):
         kinds = _fit_to_shares(products, squared, shares, squares, radius)
         predictions = Predictions.of(kinds[0][None], kinds[1][None], kinds[2][None], 1, radius)
-        found = np.asarray(evaluate(predictions, jnp.asarray(images)), np.float64)
+        found = np.asarray(compiled(_log_densities, predictions)(jnp.asarray(images)), np.float64)
         log_errors, log_densities = np.split(found, 2, axis=1)
         shares, squares = softmax(log_densities, axis=1), own * np.exp(log_errors)
     return _fit_to_shares(products, squared, shares, squares, radius)
+
+
+def _log_densities(predictions: Predictions, images: jax.Array) -> jax.Array:
+    """Return the two results of `Predictions.log_densities` side by side."""
+    return in_blocks(lambda some: jnp.concatenate(predictions.log_densities(some), axis=2), images)
 
 
 def _fit_to_shares(

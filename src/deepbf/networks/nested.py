@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
@@ -12,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from deepbf._compilation import IN_A_HURRY, compiled
 from deepbf.networks.base import AbstractColumns, AbstractPreparation, InputLayout, Pilot, PlainView, Storable, squash
 from deepbf.networks.features import CountLogs, MultiScale, SoftHistogram, whitening
 from deepbf.networks.sets import MOST_ROWS, RowColumns
@@ -87,7 +87,7 @@ class GroupSummary(Storable):
         groups = _evenly(groups[_present_observations(groups).any(axis=1)], MOST_GROUPS)
         observations = groups[_present_observations(groups)]
         histogram = SoftHistogram.fit(np.asarray(as_columns(jnp.asarray(_evenly(observations, MOST_OBSERVATIONS)))))
-        ramps = np.asarray(eqx.filter_jit(_mean_ramps)(histogram, *_split_absent(jnp.asarray(groups[None]))))[0]
+        ramps = np.asarray(compiled(_mean_ramps, histogram)(*_split_absent(jnp.asarray(groups[None]))))[0]
         mean, components = whitening(ramps, 1e-2, NUM_COMPONENTS)
         return cls(histogram, jnp.asarray(mean @ components, jnp.float32), jnp.asarray(components, jnp.float32))
 
@@ -152,8 +152,6 @@ def _evenly(rows: NDArray[np.float32], most: int) -> NDArray[np.float32]:
 # Values of the widest array that one pass over data sets makes: 256 KB, which a core's cache holds. Ten times as many
 # take several times as long.
 VALUES_A_PASS = 65_536
-# What runs once a model is compiled without optimisation, which would take longer than it saves.
-IN_A_HURRY = {"xla_backend_optimization_level": 0}
 # Groups are few, so the faintest directions of their histogram are noise. With 1e-1, telling a mixture of two kinds of
 # groups from normal groups (20 of 10 to 30 observations, 1,000 steps) had a held-out loss of 0.207 for 0.193; without
 # this histogram 0.237, and with a learned map of each group, 14-16-8, mean-pooled, in its place 0.216.
@@ -196,18 +194,18 @@ class NestedSummary(AbstractPreparation):
     def fit(cls, pilot: Pilot) -> NestedSummary:
         nested = [data.reshape(*data.shape[:3], -1) for data in pilot]
         groups = GroupSummary.fit(nested)
-        describe = jax.jit(lambda data: _in_passes(groups, data), compiler_options=IN_A_HURRY)
+        describe = compiled(_in_passes, groups, options=IN_A_HURRY)
         described = [describe(data) for data in nested]
         there = [np.asarray(part.sizes) > 0 for part in described]
         features = np.concatenate(
             [np.asarray(part.features)[present] for part, present in zip(described, there, strict=True)]
         )
         mean, spread = features.mean(axis=0), _spread(features)
-        as_rows = jax.jit(_group_rows, compiler_options=IN_A_HURRY)
+        as_rows = compiled(_group_rows, options=IN_A_HURRY)
         rows = [np.asarray(as_rows(part.features, part.relative, mean, spread)) for part in described]
         present_rows = np.concatenate([row[present] for row, present in zip(rows, there, strict=True)])
         group_histogram = SoftHistogram.fit(present_rows[:: -(-len(present_rows) // MOST_GROUPS)])
-        count_groups = jax.jit(partial(_count_groups, group_histogram), compiler_options=IN_A_HURRY)
+        count_groups = compiled(_count_groups, group_histogram, options=IN_A_HURRY)
         counted = [np.asarray(count_groups(*pair)) for pair in zip(rows, there, strict=True)]
         moments = [np.asarray(part.moments) for part in described]
         return cls(

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from deepbf._compilation import IN_A_HURRY, compiled
 from deepbf.networks.base import (
     AbstractNetwork,
     AbstractPreparation,
@@ -170,8 +171,7 @@ class SeriesFeatures(Storable):
         histogram = fit_histogram(pairs[~np.isnan(pairs).any(axis=1)])
         predictions = SeriesPredictions.fit(pilot)
         unscaled = cls(histogram, jnp.zeros(()), jnp.ones(()), num_lags, length, varies, predictions)
-        # Run once, so compiled in a hurry.
-        describe = jax.jit(lambda data: unscaled(data), compiler_options={"xla_backend_optimization_level": 0})
+        describe = compiled(cls.__call__, unscaled, options=IN_A_HURRY)
         unscaled_features = np.split(np.asarray(describe(jnp.asarray(np.concatenate(pilot)))), len(pilot))
         pooled = np.concatenate(unscaled_features)
         location, spread = pooled.mean(axis=0), pooled.std(axis=0)

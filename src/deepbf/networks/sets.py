@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from deepbf._compilation import compiled
 from deepbf.networks.base import (
     AbstractColumns,
     AbstractPreparation,
@@ -64,7 +65,7 @@ class SetSums(Storable):
         rows = [data.reshape(-1, math.prod(data.shape[2:])) for data in pilot]
         logs = CountLogs.fit([one[~np.isnan(one).any(axis=1)] for one in rows], continuous=True)
         unscaled = cls(logs, jnp.zeros(()), jnp.ones(()))
-        found = [np.asarray(eqx.filter_jit(unscaled)(jnp.asarray(data))) for data in pilot]
+        found = [np.asarray(compiled(cls.__call__, unscaled)(jnp.asarray(data))) for data in pilot]
         ranges = np.stack([np.subtract(*np.quantile(one, [0.75, 0.25], axis=0)) for one in found])
         narrowest = np.where(ranges > SMALLEST_RANGE, ranges, np.inf).min(axis=0)
         location = np.median(np.concatenate(found), axis=0)
@@ -115,10 +116,10 @@ class SetSummary(AbstractPreparation):
         there = [np.asarray(present).ravel() > 0 for _, present in sets if present is not None]
         observations = rows[np.concatenate(there)] if there else rows
         histogram = SoftHistogram.fit(observations)
-        pooled_ramps = [np.asarray(eqx.filter_jit(histogram)(*one)) for one in sets]
+        pooled_ramps = [np.asarray(compiled(SoftHistogram.__call__, histogram)(*one)) for one in sets]
         # Where values repeat, as counts do, knots sit on the values themselves and the histogram has every shape.
         with_shape = len(np.unique(observations)) > 0.1 * observations.size
-        moments = [np.asarray(eqx.filter_jit(_moments)(*one, with_shape)) for one in sets]
+        moments = [np.asarray(compiled(_moments, with_shape)(*one)) for one in sets]
         sums = SetSums.fit(pilot)
         mean = np.stack([m.mean(axis=0) for m in moments])
         spread = np.stack([m.std(axis=0) for m in moments])
@@ -136,7 +137,7 @@ class SetSummary(AbstractPreparation):
     def __call__(self, data: jax.Array, fraction: float = 1.0) -> jax.Array:
         """Return the summary; where their number varies, observations may count as a `fraction` of what they are."""
         sets, present = _as_columns(data, any_size=self.largest > 0)
-        moments = _moments(sets, present, self.with_shape)[:, None, :]
+        moments = _moments(self.with_shape, sets, present)[:, None, :]
         scaled_moments = squash((moments - self.moment_mean) / self.moment_spread).reshape(data.shape[0], -1)
         ramps = self.scales(self.histogram(sets, present))
         sums = [] if self.sums is None else [self.sums(data)]
@@ -178,7 +179,7 @@ FARTHEST_FOR_SHAPE = 20.0
 SMALLEST_VARIANCE = 1e-4
 
 
-def _moments(sets: jax.Array, present: jax.Array | None, with_shape: bool) -> jax.Array:
+def _moments(with_shape: bool, sets: jax.Array, present: jax.Array | None) -> jax.Array:
     """Return means of the columns and of their products, squashed, and the columns' shapes if wanted.
 
     The means see past the outermost knots. Shapes are log spread, skewness and log kurtosis, which a histogram has only

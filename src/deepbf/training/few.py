@@ -20,25 +20,19 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from deepbf._compilation import compiled, in_batches
 from deepbf.layout.data_layout import DataLayout
 from deepbf.models.model import SimulationError
-from deepbf.networks.base import AbstractNetwork
+from deepbf.networks.base import AbstractNetwork, prepare
 from deepbf.networks.boosted_trees import BoostedTrees
-from deepbf.networks.ensemble import (
-    Committee,
-    compile_evaluation,
-    in_batches,
-    init_ensemble,
-    spread_weights,
-    stacking_weights,
-)
+from deepbf.networks.ensemble import Committee, init_ensemble, spread_weights, stacking_weights
 from deepbf.networks.log_linear import LogLinear
 from deepbf.simulation import SimulationStream
 from deepbf.standardise import Standardiser
 from deepbf.support import Typicality, simulated_in_any_order
 from deepbf.training.console import ProgressBar, StopOnInterrupt
 from deepbf.training.intake import POLL_SECONDS, Pilot, num_obs_of, prepared_at_once
-from deepbf.training.optimise import FlatNetworks, Goal, held_out_cross_entropy, init_state, make_block
+from deepbf.training.optimise import Goal, flat_networks, held_out_cross_entropy, init_state, make_block
 from deepbf.training.schedule import MOST_PASSES, WARM_RATE, Schedule, fitting_batch_size
 from deepbf.training.trained import PartialTrainingError, TrainedEnsemble, TrainingRecord
 
@@ -175,7 +169,7 @@ class FewTrainer:
         self._schedule = schedule.for_network(peak_rate)
         self._start = start
         self._preparation = self._kind.fit_preparation(standardised) if start is None else start.preparation
-        self._prepare = compile_evaluation(self._preparation)
+        self._prepare = compiled(prepare, self._preparation)
         self._parts: list[list[Floats]] = [[] for _ in pilot.data]
         self._take(standardised)
 
@@ -224,18 +218,18 @@ class FewTrainer:
         inputs = self._preparation.layout(self._layout.shape)
         key = jax.random.key(self._seed % 2**31)
         if self._start is None:
-            networks = FlatNetworks(init_ensemble(self._kind, inputs, len(rows), self._num_members, key))
+            networks = init_ensemble(self._kind, inputs, len(rows), self._num_members, key)
         else:
             # Where there are more folds than members to go on from, some begin alike.
             chosen = np.arange(self._num_members) % self._start.num_members
             arrays, static = eqx.partition(self._start.networks, eqx.is_array)
-            networks = FlatNetworks(eqx.combine(jax.tree.map(lambda leaf: leaf[chosen], arrays), static))
+            networks = eqx.combine(jax.tree.map(lambda leaf: leaf[chosen], arrays), static)
         folds = Folds(rows, self._num_members)
         deadline = None if self._seconds is None else self._started + self._seconds
         simple = _fit_simple(folds, self._seed, deadline)
         trained, num_steps = self._fit_networks(networks, folds, bar, deadline)
         committee = trained.joined_by(tuple(simple.values()), inputs.width)
-        judged = folds.in_order(np.asarray(_parts_by_member(committee, jnp.asarray(folds.by_fold()))))
+        judged = folds.in_order(np.asarray(compiled(_parts_by_member, committee)(jnp.asarray(folds.by_fold()))))
         believed = stacking_weights(judged)
         log_odds = [np.tensordot(believed, own, axes=1) for own in judged]
         record = TrainingRecord(
@@ -263,12 +257,13 @@ class FewTrainer:
         )
 
     def _fit_networks(
-        self, networks: FlatNetworks, folds: Folds, bar: ProgressBar, deadline: float | None
+        self, networks: AbstractNetwork, folds: Folds, bar: ProgressBar, deadline: float | None
     ) -> tuple[Committee, int]:
         """Return stacked committees, each part as it was when it did best at the folds it has not seen, and steps."""
-        optimiser = self._goal.optimiser_of(networks)
-        block = make_block(networks, self._goal.objective, optimiser)
-        state = init_state(networks, optimiser)
+        form, weights = flat_networks(networks)
+        optimiser = self._goal.optimiser_of(form)
+        block = make_block(form, self._goal.objective, optimiser)
+        state = init_state(weights, optimiser)
         num_rows = len(folds.outside(0))
         batch_size = fitting_batch_size(self._schedule.batch_size, num_rows)
         num_steps = max(1, -(-MOST_PASSES * num_rows // (batch_size * NUM_CHECKS)))
@@ -278,7 +273,9 @@ class FewTrainer:
         losses: list[list[float]] = []
 
         def judge() -> None:
-            judged = folds.in_order(np.asarray(_parts_by_member(networks.ensemble(state.averaged), outside)))
+            judged = folds.in_order(
+                np.asarray(compiled(_parts_by_member, form.networks(np.asarray(state.averaged)))(outside))
+            )
             kept.append(jnp.copy(state.averaged))
             found = [held_out_cross_entropy([own[part] for own in judged]) for part in range(len(judged[0]))]
             # Weights that ran away must not be chosen.
@@ -298,7 +295,7 @@ class FewTrainer:
             self._show(bar, (check + 1) / NUM_CHECKS, min(losses[-1]))
             if deadline is not None and time.monotonic() > deadline:
                 break
-        found = [networks.ensemble(kept[moment]) for moment in np.argmin(np.asarray(losses), axis=0)]
+        found = [form.networks(np.asarray(kept[moment])) for moment in np.argmin(np.asarray(losses), axis=0)]
         committees = [one for one in found if isinstance(one, Committee)]
         chosen = tuple(committee.networks[part] for part, committee in enumerate(committees))
         first = committees[0]
@@ -348,7 +345,6 @@ def _fit_simple(folds: Folds, seed: int, deadline: float | None) -> dict[str, Ab
     return stacked
 
 
-@eqx.filter_jit
 def _parts_by_member(ensemble: AbstractNetwork, outside: jax.Array) -> jax.Array:
     """Return the log odds of every member at its own fold, shape (folds, parts, models, rows, K - 1)."""
     flat = outside.reshape(outside.shape[0], -1, outside.shape[-1])

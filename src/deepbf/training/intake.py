@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from deepbf._compilation import compiled, in_batches
 from deepbf.layout.data_layout import DataLayout
 from deepbf.models.model import SimulationError
-from deepbf.networks.base import AbstractPreparation, InputLayout
-from deepbf.networks.ensemble import compile_evaluation, in_batches
+from deepbf.networks.base import AbstractPreparation, InputLayout, prepare
 from deepbf.simulation import CHUNK_SIZE, SimulationStream, Source
 from deepbf.support import MOST_FITTED, Typicality
 from deepbf.training.console import StopOnInterrupt
@@ -284,7 +284,7 @@ class Intake:
         num_steps_unthinned: int | None = None,
     ) -> None:
         self.held_out = HeldOut(num_models)
-        self._prepare = compile_evaluation(preparation)
+        self._prepare = compiled(prepare, preparation)
         self._prepared_at_once = prepared_at_once(data_shape)
         self._num_models = num_models
         self._pool = pool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple, cast
 
 import equinox as eqx
@@ -16,11 +16,12 @@ import optax.contrib
 from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
 
+from deepbf._compilation import FITS_HELD, IN_A_HURRY, Form
 from deepbf._numerics import cross_entropy, log_evidence
 from deepbf.layout.data_layout import DataLayout
 from deepbf.losses import Loss
 from deepbf.networks.base import AbstractNetwork, NetworkKind
-from deepbf.networks.ensemble import Committee
+from deepbf.networks.ensemble import Committee, ensemble_parts, settle_ensemble
 
 # A single freak batch early on must not throw the weights far away.
 LARGEST_GRADIENT = 1.0
@@ -48,55 +49,86 @@ Objective = Callable[[AbstractNetwork, jax.Array, jax.Array], jax.Array]
 Block = Callable[[TrainingState, jax.Array, jax.Array, jax.Array], tuple[TrainingState, jax.Array]]
 
 
-class FlatNetworks:
-    """Turns stacked networks into flat weight vectors and back."""
+@dataclass(frozen=True)
+class NetworkForm:
+    """What networks that differ in nothing but their weights have in common: how a flat vector makes one of them.
 
-    def __init__(self, networks: AbstractNetwork) -> None:
-        weights, self._static = eqx.partition(networks, eqx.is_array)
-        _, self._unravel = flattening(
-            jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), weights)
-        )
-        # One program for all layers: each operation by itself would be compiled by itself.
-        self.initial: jax.Array = jax.jit(jax.vmap(lambda member: ravel_pytree(member)[0]))(weights)
-        self.first: AbstractNetwork = eqx.combine(jax.jit(self._unravel)(self.initial[0]), self._static)
+    Equal forms are equal keys, so that fits of the same shapes share what is compiled.
+    """
 
-    def member(self, flat: jax.Array) -> AbstractNetwork:
-        """Return the network with these weights, one vector."""
-        return eqx.combine(self._unravel(flat), self._static)
+    form: Form
 
-    def arrays(self, flat: jax.Array) -> Any:
+    @cached_property
+    def blank(self) -> AbstractNetwork:
+        """One network, with the shapes of its weights in place of weights."""
+        return self.form.tree()
+
+    def networks(self, flat: jax.Array | NDArray[np.floating]) -> AbstractNetwork:
+        """Return the network with these weights, one vector; or stacked networks, from one vector per member."""
+        weights, static = eqx.partition(self.blank, _is_shape)
+        return eqx.combine(unflattened(weights, flat), static)
+
+    def arrays(self, flat: jax.Array | NDArray[np.floating]) -> Any:
         """Return the weights of one vector layer by layer, without what is not learned."""
-        return self._unravel(flat)
-
-    def ensemble(self, flat: jax.Array) -> AbstractNetwork:
-        """Return the stacked networks with these weights, one vector per member."""
-        return eqx.combine(jax.jit(jax.vmap(self._unravel))(flat), self._static)
+        return unflattened(eqx.filter(self.blank, _is_shape), flat)
 
 
-def flattening(weights: Any) -> tuple[int, Callable[[jax.Array], Any]]:
-    """Return how long a vector these weights make, arrays or their shapes, and what turns it back into them."""
-    turns_back = []
+class FlatNetworks(NamedTuple):
+    """Stacked networks as what they have in common and one vector of weights per member, shape (members, weights)."""
 
-    def flatten(tree: Any) -> jax.Array:
-        flat, unravel = ravel_pytree(tree)
-        turns_back.append(unravel)
-        return flat
-
-    return jax.eval_shape(flatten, weights).size, turns_back[0]
+    form: NetworkForm
+    weights: NDArray[np.float32]
 
 
-def init_state(networks: FlatNetworks, optimiser: optax.GradientTransformation = ADAM) -> TrainingState:
-    """Return the state before the first step."""
+def flat_networks(networks: AbstractNetwork) -> FlatNetworks:
+    """Return stacked networks with their weights as one vector per member."""
 
-    @jax.jit
+    def shape_of(leaf: Any) -> Any:
+        return jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) if eqx.is_array(leaf) else leaf
+
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(eqx.filter(networks, eqx.is_array))]
+    flat = np.concatenate([leaf.reshape(len(leaf), -1) for leaf in leaves], axis=1)
+    return FlatNetworks(NetworkForm(Form.of(jax.tree.map(shape_of, networks))), flat)
+
+
+def _is_shape(leaf: Any) -> bool:
+    return isinstance(leaf, jax.ShapeDtypeStruct)
+
+
+def num_weights(blank: Any) -> int:
+    """Return how many weights a blank network has, or a part of one."""
+    return sum(shape.size for shape in jax.tree.leaves(eqx.filter(blank, _is_shape)))
+
+
+def unflattened(shapes: Any, flat: jax.Array | NDArray[np.floating]) -> Any:
+    """Return the arrays of these shapes, in order, that a vector holds; axes before its last stay in front."""
+    leaves, structure = jax.tree.flatten(shapes)
+    ends = np.cumsum([leaf.size for leaf in leaves])
+    # A vector of NumPy is cut by NumPy, without a program for each shape.
+    pieces = [
+        jnp.asarray(flat[..., end - leaf.size : end].reshape(*flat.shape[:-1], *leaf.shape))
+        for leaf, end in zip(leaves, ends, strict=True)
+    ]
+    return jax.tree.unflatten(structure, pieces)
+
+
+def init_state(weights: NDArray[np.float32], optimiser: optax.GradientTransformation = ADAM) -> TrainingState:
+    """Return the state before the first step from these weights, shape (members, weights)."""
+    return _starting(optimiser)(weights)
+
+
+@lru_cache(FITS_HELD)
+def _starting(optimiser: optax.GradientTransformation) -> Callable[[NDArray[np.float32]], TrainingState]:
+    @partial(jax.jit, compiler_options=dict(IN_A_HURRY))
     def start(weights: jax.Array) -> TrainingState:
         memory = jax.vmap(optimiser.init)(weights)
         return TrainingState(jnp.copy(weights), jnp.copy(weights), memory, jnp.zeros((), jnp.int32))
 
-    return start(networks.initial)
+    return start
 
 
-def make_block(networks: FlatNetworks, objective: Objective, optimiser: optax.GradientTransformation = ADAM) -> Block:
+@lru_cache(FITS_HELD)
+def make_block(form: NetworkForm, objective: Objective, optimiser: optax.GradientTransformation = ADAM) -> Block:
     """Return the compiled block: up to as many steps as it is given batches, in one call.
 
     It takes the state, batches of shape (steps, members, models, batch, width), a learning rate per step, and how many
@@ -104,7 +136,7 @@ def make_block(networks: FlatNetworks, objective: Objective, optimiser: optax.Gr
     """
 
     def member_loss(weights: jax.Array, batch: jax.Array, number: jax.Array) -> jax.Array:
-        return objective(networks.member(weights), batch, number)
+        return objective(form.networks(weights), batch, number)
 
     def member_step(
         weights: jax.Array, memory: optax.OptState, batch: jax.Array, rate: jax.Array, number: jax.Array
@@ -144,19 +176,20 @@ ORTHOGONAL_RATE = 3.0
 FEWEST_ORTHOGONAL = 8
 
 
-def optimiser_of(networks: FlatNetworks) -> optax.GradientTransformation:
+@lru_cache(FITS_HELD)
+def optimiser_of(form: NetworkForm) -> optax.GradientTransformation:
     """Return the optimiser of these networks, before the learning rate: Adam, or Muon for those that ask for it.
 
     The parts of a committee are trained as if each were alone: with gradients clipped apart, and rates of their own.
     """
-    member = networks.first
+    member = form.blank
     if not isinstance(member, Committee):
-        return muon_of(networks.arrays) if member.orthogonal else ADAM
+        return muon_of(form.arrays) if member.orthogonal else ADAM
     pieces, start = [], 0
     for part, rate in zip(member.networks, member.rates, strict=True):
-        size, unravel = flattening(eqx.filter(part, eqx.is_array))
-        pieces.append((slice(start, start + size), rate, muon_of(unravel) if part.orthogonal else ADAM))
-        start += size
+        own = muon_of(partial(unflattened, eqx.filter(part, _is_shape))) if part.orthogonal else ADAM
+        pieces.append((slice(start, start + num_weights(part)), rate, own))
+        start += num_weights(part)
 
     def init(params: Any) -> Any:
         return tuple(optimiser.init(params[piece]) for piece, _, optimiser in pieces)
@@ -174,6 +207,7 @@ def optimiser_of(networks: FlatNetworks) -> optax.GradientTransformation:
     return optax.GradientTransformation(init, update)
 
 
+@lru_cache(FITS_HELD)
 def muon_of(arrays: Callable[[jax.Array], Any]) -> optax.GradientTransformation:
     """Return Muon for the weight matrices of a network, with Adam for everything else.
 
@@ -227,7 +261,7 @@ class Goal:
     judge
         What decides between weights.
     optimiser_of
-        The optimiser of these networks, before the learning rate.
+        The optimiser of networks of this form, before the learning rate; the same one for equal forms.
     stacks
         Whether simple classifiers may join the networks where simulations are few.
     """
@@ -235,7 +269,7 @@ class Goal:
     kind_of: KindOf
     objective: Objective
     judge: Judge
-    optimiser_of: Callable[[FlatNetworks], optax.GradientTransformation] = optimiser_of
+    optimiser_of: Callable[[NetworkForm], optax.GradientTransformation] = optimiser_of
     stacks: bool = False
 
 
@@ -248,6 +282,7 @@ def classification(kind_of: KindOf, loss: Loss, *, weighted: bool = False, stack
     return Goal(kind_of, objective, held_out_cross_entropy, stacks=stacks)
 
 
+@lru_cache(FITS_HELD)
 def classifying(loss: Loss) -> Objective:
     """Return the mean loss of the network's log odds on a mini-batch of shape (models, batch, width)."""
 
@@ -262,6 +297,7 @@ def classifying(loss: Loss) -> Objective:
     return objective
 
 
+@lru_cache(FITS_HELD)
 def _weighing(loss: Loss) -> Objective:
     """Return the weighted mean loss on a mini-batch whose last column holds the weights."""
 
@@ -274,6 +310,20 @@ def _weighing(loss: Loss) -> Objective:
         return sum((rows[:, -1] * loss(log_odds, labels)).mean() for log_odds in parts)  # pyright: ignore[reportReturnType]
 
     return objective
+
+
+@lru_cache(FITS_HELD)
+def make_judge(form: NetworkForm) -> Callable[[jax.Array, jax.Array, jax.Array], jax.Array]:
+    """Return the compiled map from weights, a batch to settle by, and rows to what the parts say of the rows.
+
+    These are log odds, the mean over the ensemble, shape (parts, batch, K - 1).
+    """
+
+    @jax.jit
+    def judge(weights: jax.Array, reference: jax.Array, rows: jax.Array) -> jax.Array:
+        return ensemble_parts(settle_ensemble(form.networks(weights), reference), rows)
+
+    return judge
 
 
 def held_out_cross_entropy(log_odds: Sequence[NDArray[np.floating]] | NDArray[np.floating]) -> float:

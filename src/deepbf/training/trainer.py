@@ -16,16 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
+from deepbf._compilation import compiled, in_batches
 from deepbf._numerics import log_evidence
 from deepbf.layout.data_layout import DataLayout
 from deepbf.models.model import ModelSet, SimulationError
 from deepbf.networks.ensemble import (
     Committee,
-    compile_evaluation,
-    ensemble_log_odds,
-    ensemble_parts,
-    in_batches,
     init_ensemble,
+    mean_log_odds,
     settle_ensemble,
     spread_weights,
     stacking_weights,
@@ -46,7 +44,7 @@ from deepbf.training.intake import (
     prepared_at_once,
     run_pilot,
 )
-from deepbf.training.optimise import FlatNetworks, Goal, init_state, make_block, muon_of
+from deepbf.training.optimise import Goal, flat_networks, init_state, make_block, make_judge, muon_of
 from deepbf.training.pool import FRESH_BYTES, POOL_BYTES, Pool
 from deepbf.training.schedule import MOST_PASSES, WARM_RATE, Budget, Clock, Schedule, fitting_batch_size
 from deepbf.training.trained import PartialTrainingError, TrainedEnsemble, TrainingRecord
@@ -197,16 +195,17 @@ class Trainer:
             num_models, width, batch_size, num_members, draw_rng, capacity_bytes=capacity,
             most_added=max(len(pilot.data[0]), PREPARE_ROWS // num_models),
         )  # fmt: skip
-        self._networks = FlatNetworks(
+        self._form, weights = flat_networks(
             init_ensemble(kind, inputs, num_models, num_members, init_key) if start is None else start.networks
         )
-        member = self._networks.first
+        member = self._form.blank
         orthogonal = schedule.orthogonal and not isinstance(member, Committee)
         # The objective is the sum over parts.
         self._num_parts = len(member.networks) if isinstance(member, Committee) else 1
-        optimiser = muon_of(self._networks.arrays) if orthogonal else goal.optimiser_of(self._networks)
-        self._state = init_state(self._networks, optimiser)
-        self._block = make_block(self._networks, goal.objective, optimiser)
+        optimiser = muon_of(self._form.arrays) if orthogonal else goal.optimiser_of(self._form)
+        self._state = init_state(weights, optimiser)
+        self._block = make_block(self._form, goal.objective, optimiser)
+        self._judge = make_judge(self._form)
         self._goal = goal
         planned = budget.planned_steps(num_models, batch_size)
         self._clock = Clock(seconds=budget.seconds, planned_steps=planned, started=started)
@@ -214,13 +213,6 @@ class Trainer:
             self._preparation, layout.shape, num_models, self._pool, thinning=thinning,
             num_steps_unthinned=self._clock.steps_until_check(CHECKS_BEFORE_THINNING + 1),
         )  # fmt: skip
-        networks = self._networks
-        # The log odds of each part, the mean over the ensemble, shape (parts, batch, K - 1).
-        self._judge = jax.jit(
-            lambda weights, reference, rows: ensemble_parts(
-                settle_ensemble(networks.ensemble(weights), reference), rows
-            )
-        )
         # How far each part of a committee is believed.
         self._believed: NDArray[np.float64] = np.ones(1)
         self._reference: jax.Array | None = None
@@ -386,10 +378,10 @@ class Trainer:
         if not self._history or self._history[-1]["steps"] != self._clock.num_done:
             self._check(self._last_loss)
         best = self._weights() if self._best is None else self._best
-        networks = settle_ensemble(self._networks.ensemble(best), self._settling_batch())
+        networks = settle_ensemble(self._form.networks(np.asarray(best)), self._settling_batch())
         if isinstance(networks, Committee):
             networks = networks.believing(spread_weights(self._believed, len(best)))
-        answer = compile_evaluation(lambda rows: ensemble_log_odds(networks, rows).mean(axis=0))
+        answer = compiled(mean_log_odds, networks)
         record = TrainingRecord(
             num_steps=self._clock.num_done,
             num_simulations=self._intake.num_simulations,

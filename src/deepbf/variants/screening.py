@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from rich.progress import Progress
 
 from deepbf import _checks
+from deepbf._compilation import compiled, in_batches
 from deepbf.estimator.bayes_factor import MANY_DATASETS, BayesFactor
 from deepbf.layout.data_layout import NumObsRange
 from deepbf.models.model import Model, masked_where_absent
-from deepbf.networks.ensemble import compile_evaluation, in_batches
+from deepbf.networks.base import prepare
 from deepbf.simulation import CHUNK_SIZE, SimulationStream, Source
 from deepbf.standardise import Standardiser
 from deepbf.training.intake import prepared_at_once
@@ -81,7 +82,7 @@ class View:
 
     @cached_property
     def _prepare(self) -> Callable[[jax.Array], jax.Array]:
-        return compile_evaluation(self.estimator.ensemble.preparation)
+        return compiled(prepare, self.estimator.ensemble.preparation)
 
 
 def summarise(summary: Summary, data: Any) -> NDArray[np.float64]:
