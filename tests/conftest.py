@@ -34,13 +34,13 @@ def fit_once(tmp_path_factory: pytest.TempPathFactory) -> FitOnce:
 @pytest.fixture(scope="session")
 def normal_mean(fit_once: FitOnce) -> deepbf.BayesFactor:
     """Exchangeable scalars, trained well: the mean of a normal, unknown against 0."""
-    return fit_once("normal-mean", simulators.NORMAL_MEAN, structure="exchangeable", steps=2500, seed=1)
+    return fit_once("normal-mean", simulators.NORMAL_MEAN, structure="exchangeable", steps=1500, seed=1)
 
 
 @pytest.fixture(scope="session")
 def any_number(fit_once: FitOnce) -> deepbf.BayesFactor:
     """The mean of a normal, unknown against 0, for every number of observations from 1 to 24."""
-    return fit_once("any-number", simulators.ANY_NUMBER, structure="exchangeable", num_obs=(1, 24), steps=1500, seed=1)
+    return fit_once("any-number", simulators.ANY_NUMBER, structure="exchangeable", num_obs=(1, 24), steps=1000, seed=1)
 
 
 @pytest.fixture(scope="session")
@@ -66,4 +66,4 @@ def pairs(fit_once: FitOnce) -> deepbf.BayesFactor:
 def mixed(fit_once: FitOnce) -> deepbf.BayesFactor:
     """Mixed data: a set of 2 to 20 trials, a vector and a covariate."""
     study = problems.load("covariate", num_obs=20)
-    return fit_once("mixed", study.models, structure=study.structure, num_obs=(2, 20), steps=2500, ensemble=2, seed=5)
+    return fit_once("mixed", study.models, structure=study.structure, num_obs=(2, 20), steps=1200, ensemble=2, seed=5)

@@ -12,9 +12,9 @@ PACKAGE = ROOT / "src" / "deepbf"
 
 # A room is a module or a folder directly inside src/deepbf; beside it stand the rooms it may import.
 # A room may always import itself.  "__init__" is the package's own front door, `import deepbf`.
-FLOOR = {"_checks", "_compilation", "_files", "_jeffreys", "_numerics", "_rows", "_version"}
+FLOOR = {"_checks", "_files", "_jeffreys", "_numerics", "_rows", "_version"}
 DATA = FLOOR | {"models", "layout"}
-LEARNING = {"networks", "losses", "standardise"}
+LEARNING = {"_compilation", "networks", "losses", "standardise"}
 RESULTS = {"evaluation", "evaluating", "plots"}
 ESTIMATION = DATA | LEARNING | {"simulation", "support", "training", "answer", "evaluation", "evaluating"}
 EVERYTHING = ESTIMATION | RESULTS | {"estimator", "baselines", "variants", "criticism"}
@@ -23,7 +23,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_checks": set(),
     "_version": set(),
     "_numerics": {"_checks"},
-    "_compilation": set(),
     "_files": set(),
     "_jeffreys": set(),
     "_rows": set(),
@@ -31,7 +30,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     # What data look like; no JAX, for workers that only simulate need it.
     "layout": FLOOR | {"models"},
     "simulation": DATA,
-    "networks": DATA,
+    # Programs of XLA; no room that only simulates needs it.
+    "_compilation": set(),
+    "networks": DATA | {"_compilation"},
     "losses": FLOOR,
     "standardise": FLOOR,
     # Takes arrays.

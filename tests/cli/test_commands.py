@@ -75,10 +75,10 @@ def test_fit_then_compare_in_words_and_in_json(trained: Path, tmp_path: Path) ->
 def test_options_win_over_the_study_file(tmp_path: Path) -> None:
     (tmp_path / "study.py").write_text(STUDY)
     code, output, error = run(
-        "fit", tmp_path / "study.py", "--out", tmp_path / "a.deepbf", "--num-simulations", 2000, "--json"
+        "fit", tmp_path / "study.py", "--out", tmp_path / "a.deepbf", "--num-simulations", 600, "--json"
     )
     assert code == 0, error
-    assert json.loads(output)["simulations"] == 2000
+    assert json.loads(output)["simulations"] == 600
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_the_shipped_observed_counts_are_what_they_say() -> None:
 
 
 def test_demo_prints_the_answer_next_to_the_exact_one(tmp_path: Path) -> None:
-    code, output, error = run("demo", "--steps", 2000, "--json", "--out", tmp_path / "demo.deepbf")
+    code, output, error = run("demo", "--steps", 800, "--json", "--out", tmp_path / "demo.deepbf")
     assert code == 0, error
     answer = json.loads(output)
     exact = float(counts_example().exact_log_bf(observed_counts()[None])[0])

@@ -19,7 +19,7 @@ TABLE: dict[str, Any] = dict(STUDY.covariates or {})
 
 @pytest.fixture(scope="module")
 def regression() -> deepbf.BayesFactor:
-    return deepbf.fit(STUDY.models, covariates=TABLE, steps=1500, ensemble=2, seed=1, progress=False)
+    return deepbf.fit(STUDY.models, covariates=TABLE, steps=800, ensemble=2, seed=1, progress=False)
 
 
 def test_answers_are_near_the_exact_ones(regression: deepbf.BayesFactor) -> None:

@@ -32,7 +32,7 @@ MODELS = [
 
 @pytest.fixture(scope="module")
 def over_scales() -> BayesFactor:
-    return deepbf.fit(MODELS, structure="exchangeable", steps=2000, ensemble=2, seed=1, progress=False)
+    return deepbf.fit(MODELS, structure="exchangeable", steps=1200, ensemble=2, seed=1, progress=False)
 
 
 def exact(data: Any, scale: float) -> Any:

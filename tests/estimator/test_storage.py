@@ -48,7 +48,16 @@ def rewrite(path: Path, change: Callable[[dict[str, str], dict[str, Any], dict[s
     save_file(arrays, path, metadata)
 
 
-@pytest.mark.parametrize(("structure", "network", "data_shape"), EVERY_INPUT)
+# These take seconds to compile, and are parts of the committees of the same structure.
+PARTS = [
+    (structure, network)
+    for structure in ("series", "image", "nested", "responses")
+    for network in ("summary", "deepset", "free")
+]
+FAST = [one if one[:2] not in PARTS else pytest.param(*one, marks=pytest.mark.slow) for one in EVERY_INPUT]
+
+
+@pytest.mark.parametrize(("structure", "network", "data_shape"), FAST)
 def test_every_network_answers_bit_for_bit_the_same_after_loading(
     structure: str, network: str, data_shape: tuple[int, ...], tmp_path: Path
 ) -> None:

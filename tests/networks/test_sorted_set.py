@@ -94,7 +94,7 @@ def test_extremes_stay_finite(counts: bool) -> None:
 def waiting_times() -> tuple[deepbf.BayesFactor, problems.Study]:
     study = problems.load("data-3", num_obs=2)
     return deepbf.fit(
-        study.models, structure="exchangeable", network="sorted", steps=1500, seed=1, progress=False
+        study.models, structure="exchangeable", network="sorted", steps=1500, ensemble=2, seed=1, progress=False
     ), study
 
 

@@ -50,7 +50,7 @@ def by_steps() -> deepbf.BayesFactor:
 
 @pytest.fixture(scope="module")
 def by_simulations() -> deepbf.BayesFactor:
-    return small_fit(num_simulations=3001)
+    return small_fit(num_simulations=1001)
 
 
 def test_steps_are_taken_and_recorded(by_steps: deepbf.BayesFactor) -> None:
@@ -98,15 +98,15 @@ def test_the_size_of_tasks_gives_the_same_bits_when_enough_is_held_out(monkeypat
 def test_a_number_of_simulations_is_kept_to(by_simulations: deepbf.BayesFactor) -> None:
     record = by_simulations.record
     # Shared equally by two models: the odd one is not drawn.
-    assert record.num_simulations == 3000
+    assert record.num_simulations == 1000
     assert record.stopped == "budget"
     # Each simulation was used many times.
     assert record.num_steps * fitting_batch_size(128, 1500) > 10 * 1500
 
 
 def test_a_number_of_simulations_gives_the_same_bits_again(by_simulations: deepbf.BayesFactor) -> None:
-    again = small_fit(num_simulations=3001)
-    assert again.record.num_simulations == 3000
+    again = small_fit(num_simulations=1001)
+    assert again.record.num_simulations == 1000
     assert again.record.num_steps == by_simulations.record.num_steps
     assert_array_equal(log_bf_of(again), log_bf_of(by_simulations))
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from deepbf._compilation import compiled
+from deepbf._compilation import IN_A_HURRY, compiled
 
 
 @dataclass(frozen=True)
@@ -272,7 +272,7 @@ class PlainView(AbstractPreparation):
     @classmethod
     def fit(cls, columns: AbstractColumns, pilot: Pilot, *, any_size: bool = False) -> PlainView:
         """Return the view by these columns of data like the pilot's, one array per model."""
-        read = compiled(type(columns).__call__, columns)
+        read = compiled(type(columns).__call__, columns, options=IN_A_HURRY)
         each = max(2, MOST_FOR_SCALES // len(pilot))
         found = np.concatenate([np.asarray(read(jnp.asarray(data[:each]))) for data in pilot]).astype(np.float64)
         location, spread = found.mean(axis=0), found.std(axis=0)

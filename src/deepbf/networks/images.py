@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from deepbf._compilation import compiled
+from deepbf._compilation import IN_A_HURRY, compiled
 from deepbf.networks.base import AbstractNetwork, AbstractPreparation, Head, HeadAlone, InputLayout, Pilot, squash
 from deepbf.networks.features import MultiScale
 from deepbf.networks.image_features import ImageStatistics
@@ -52,7 +52,7 @@ class ImageSummary(AbstractPreparation):
     @classmethod
     def _fit(cls, pilot: Pilot, *, keeps_values: bool) -> ImageSummary:
         statistics = ImageStatistics.fit(pilot)
-        describe = compiled(ImageStatistics.__call__, statistics)
+        describe = compiled(ImageStatistics.__call__, statistics, options=IN_A_HURRY)
         found = [np.asarray(describe(jnp.asarray(data))) for data in pilot]
         pooled = np.concatenate(found)
         location, spread = pooled.mean(axis=0), pooled.std(axis=0)

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from deepbf._compilation import compiled
+from deepbf._compilation import IN_A_HURRY, compiled
 from deepbf.models.covariates import Covariates
 from deepbf.networks.base import AbstractColumns, AbstractPreparation, InputLayout, Pilot, PlainView, Storable, squash
 from deepbf.networks.features import MultiScale
@@ -175,7 +175,7 @@ class ResponsesSummary(AbstractPreparation):
     def fit(cls, pilot: Pilot, *, covariates: Covariates) -> ResponsesSummary:
         """Return the summary of responses like the pilot's, one array per model, to these covariates."""
         columns = ResponseColumns.fit(covariates)
-        read = compiled(ResponseColumns.__call__, columns)
+        read = compiled(ResponseColumns.__call__, columns, options=IN_A_HURRY)
         return cls(
             columns, MultiScale.fit([np.asarray(read(jnp.asarray(data))) for data in pilot], smallest_spread=1e-4)
         )

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from deepbf._compilation import compiled
+from deepbf._compilation import IN_A_HURRY, compiled
 from deepbf.networks.base import (
     AbstractColumns,
     AbstractPreparation,
@@ -65,7 +65,8 @@ class SetSums(Storable):
         rows = [data.reshape(-1, math.prod(data.shape[2:])) for data in pilot]
         logs = CountLogs.fit([one[~np.isnan(one).any(axis=1)] for one in rows], continuous=True)
         unscaled = cls(logs, jnp.zeros(()), jnp.ones(()))
-        found = [np.asarray(compiled(cls.__call__, unscaled)(jnp.asarray(data))) for data in pilot]
+        read = compiled(cls.__call__, unscaled, options=IN_A_HURRY)
+        found = [np.asarray(read(jnp.asarray(data))) for data in pilot]
         ranges = np.stack([np.subtract(*np.quantile(one, [0.75, 0.25], axis=0)) for one in found])
         narrowest = np.where(ranges > SMALLEST_RANGE, ranges, np.inf).min(axis=0)
         location = np.median(np.concatenate(found), axis=0)
@@ -116,10 +117,11 @@ class SetSummary(AbstractPreparation):
         there = [np.asarray(present).ravel() > 0 for _, present in sets if present is not None]
         observations = rows[np.concatenate(there)] if there else rows
         histogram = SoftHistogram.fit(observations)
-        pooled_ramps = [np.asarray(compiled(SoftHistogram.__call__, histogram)(*one)) for one in sets]
+        count = compiled(SoftHistogram.__call__, histogram, options=IN_A_HURRY)
+        pooled_ramps = [np.asarray(count(*one)) for one in sets]
         # Where values repeat, as counts do, knots sit on the values themselves and the histogram has every shape.
         with_shape = len(np.unique(observations)) > 0.1 * observations.size
-        moments = [np.asarray(compiled(_moments, with_shape)(*one)) for one in sets]
+        moments = [np.asarray(compiled(_moments, with_shape, options=IN_A_HURRY)(*one)) for one in sets]
         sums = SetSums.fit(pilot)
         mean = np.stack([m.mean(axis=0) for m in moments])
         spread = np.stack([m.std(axis=0) for m in moments])

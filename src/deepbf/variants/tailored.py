@@ -160,7 +160,7 @@ def fit_tailored(
     >>> fair = deepbf.Model("fair", simulator=lambda rng, size: rng.binomial(1, 0.5, (size, 20)))
     >>> loaded = deepbf.Model("loaded", simulator=lambda rng, size: rng.binomial(1, 0.8, (size, 20)))
     >>> answer = deepbf.fit_tailored([fair, loaded], [1] * 17 + [0] * 3, structure="exchangeable",
-    ...                              num_simulations=40_000, num_near=500, seed=1, progress=False)
+    ...                              num_simulations=20_000, num_near=300, seed=1, progress=False)
     >>> answer.favours, answer.tailored
     ('loaded', True)
     """
