@@ -4,8 +4,10 @@ import os
 from collections.abc import Iterator
 
 import jax
+import platformdirs
 import pytest
 
+from deepbf._compilation import processor
 from deepbf_studies.paper.workers import keep_to, shares_of, usable_cores
 
 
@@ -19,11 +21,9 @@ def pytest_configure() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def compile_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep compiled programs for the session: most fits here share theirs, and compiling is most of their time."""
-    # Workers that share the tests among them share what they compiled, too.
-    base = tmp_path_factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+def compile_once() -> Iterator[None]:
+    """Keep compiled programs, for all workers and for the next run: compiling is most of the time of the tests."""
+    shared = platformdirs.user_cache_path("deepbf") / "tests" / processor()
     settings = {
         "jax_compilation_cache_dir": str(shared / "compiled"),
         "jax_persistent_cache_min_compile_time_secs": 0.0,

@@ -131,7 +131,7 @@ def keep_programs() -> None:
         return
     folder = platformdirs.user_cache_path("deepbf") / "programs" if told is None else Path(told)
     # A home may be shared by machines, and programs know instructions that not all of them have.
-    folder /= _processor()
+    folder /= processor()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
@@ -142,7 +142,7 @@ def keep_programs() -> None:
     jax.config.update("jax_compilation_cache_dir", str(folder))
 
 
-def _processor() -> str:
+def processor() -> str:
     """Return a name of what this machine's processor can do."""
     description = Path("/proc/cpuinfo")
     lines = description.read_text().splitlines() if description.exists() else [platform.processor()]

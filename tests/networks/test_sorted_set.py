@@ -7,7 +7,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
 import deepbf
-from deepbf.networks.sets import SortedSet, _layout_with_size, at_even_steps, sorted_features
+from deepbf.networks.sets import (
+    SortedSet,
+    _layout_with_size,
+    at_even_steps,
+    at_fixed_places,
+    in_increasing_order,
+    sorted_features,
+)
 from deepbf_studies import problems
 
 NUM_OBS = 5
@@ -29,6 +36,21 @@ def with_absent(data: NDArray[np.float32], seed: int = 2) -> NDArray[np.float32]
 
 def rows_of(preparation: SortedSet, data: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.asarray(preparation(jnp.asarray(data, jnp.float32)))
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 7, 32, 33, 100])
+def test_values_come_in_increasing_order_ties_and_all(number: int) -> None:
+    values = np.random.default_rng(number).normal(size=(40, number)).round(1).astype(np.float32)
+    values[0] = 1e30
+    values[1] = -1e30
+    assert_array_equal(in_increasing_order(jnp.asarray(values)), np.sort(values, axis=1))
+
+
+@pytest.mark.parametrize("num_places", [2, 5, 9, 10])
+def test_places_are_even_steps_from_the_least_to_the_greatest(num_places: int) -> None:
+    values = np.sort(np.random.default_rng(1).normal(size=(3, 10)), axis=1).astype(np.float32)
+    expected = np.quantile(values, np.linspace(0, 1, num_places), axis=1).T
+    assert_allclose(at_fixed_places(jnp.asarray(values), num_places), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("counts", [False, True])
