@@ -356,8 +356,15 @@ class DeepSet(HeadAlone):
         )
 
 
-# Sets of up to so many scalars, or rows, are read in order.
-MOST_PLACES = 32
+# Sets of up to so many scalars are read in order, at no more than so many places.
+MOST_ORDERED = 256
+MOST_PLACES = 64
+# Values at neighbouring places say much the same: together they count as so many columns, or what the moments say is
+# learned late. Excess after 3,000 steps, ensemble of 2, seed 1, of a normal mean (n = 50), normal or Laplace (n = 64)
+# and lognormal or gamma waiting times (n = 128): the ends alone, without logarithms of distances, 5.6e-5, 2.2e-2 and
+# 9.8e-3; all places 1.3e-4, 1.2e-3 and 4.0e-3; counted as four columns, with distances, 6.4e-5, 9.1e-4 and 8.6e-4.
+PLACES_COUNT_AS = 4.0
+# Sets of up to so many rows are read in order.
 MOST_ROWS = 12
 # Up to this many columns every one meets every other.
 MOST_CROSSED = 12
@@ -368,29 +375,56 @@ RIDGE = 1e-4
 
 
 class SortedColumns(AbstractColumns):
-    """Scalar observations in increasing order and their moments; of many, the least and the greatest alone.
+    """Scalar observations in increasing order and their moments; of very many, the least and the greatest alone.
 
-    Sorting many values costs more than all else, and what they say is in the histogram beside this view.
+    Of values that crowd at an end, as waiting times do at 0, the same of the logarithms of their distances from it.
     """
 
     logs: CountLogs
     num_places: int = eqx.field(static=True)
+    # Files from before there were any have none.
+    distances: CountLogs | None = None
+
+    @property
+    def num_distances(self) -> int:
+        """How many ends there are where values crowd."""
+        return 0 if self.distances is None else len(self.distances.rising) + len(self.distances.falling)
+
+    @property
+    def at_places(self) -> NDArray[np.bool_]:
+        """Which columns are values, or distances, at a place in the order."""
+        place, other = [True] * self.num_places, [False]
+        means = len(self.logs.rising) + len(self.logs.falling) + 1
+        return np.array(place + (means + 3) * other + self.num_distances * (place + 4 * other))
 
     def __call__(self, data: jax.Array) -> jax.Array:
         absent = jnp.isnan(data)
         number = jnp.maximum(jnp.sum(~absent, axis=1, keepdims=True), 1)
         if self.num_places > 2:
-            seen = squash(at_fixed_places(in_increasing_order(data), self.num_places))
+            places = at_fixed_places(in_increasing_order(data), self.num_places)
         else:
             ends = [jnp.where(absent, FAR_ABOVE, data).min(axis=1), jnp.where(absent, -FAR_ABOVE, data).max(axis=1)]
-            seen = squash(jnp.stack(ends, axis=1))
+            places = jnp.stack(ends, axis=1)
         present = jnp.where(absent, 0.0, data)
         mean = present.sum(axis=1, keepdims=True) / number
-        squashed = jnp.where(absent, 0.0, squash(present))
-        centred = jnp.where(absent, 0.0, squashed - squashed.sum(axis=1, keepdims=True) / number)
-        variance = (centred**2).sum(axis=1, keepdims=True) / number + PLAIN_VARIANCE
-        shape = [(centred**power).sum(axis=1, keepdims=True) / number / variance ** (power / 2) for power in (3, 4)]
-        return jnp.concatenate([seen, squash(mean), self.logs(mean), jnp.log(variance), *map(squash, shape)], axis=1)
+        _, *shape = _four_moments(squash(present), absent, number)
+        columns = [squash(places), squash(mean), self.logs(mean), *shape]
+        if self.distances is not None:
+            near, at_places = (
+                self.distances(values.reshape(-1, 1)).reshape(*values.shape, -1) for values in (present, places)
+            )
+            for end in range(self.num_distances):
+                columns += [at_places[..., end], *_four_moments(near[..., end], absent, number)]
+        return jnp.concatenate(columns, axis=1)
+
+
+def _four_moments(values: jax.Array, absent: jax.Array, number: jax.Array) -> list[jax.Array]:
+    """Return mean, log variance, skewness and kurtosis over the observations that are there, one column each."""
+    mean = jnp.where(absent, 0.0, values).sum(axis=1, keepdims=True) / number
+    centred = jnp.where(absent, 0.0, values - mean)
+    variance = (centred**2).sum(axis=1, keepdims=True) / number + PLAIN_VARIANCE
+    shape = [(centred**power).sum(axis=1, keepdims=True) / number / variance ** (power / 2) for power in (3, 4)]
+    return [mean, jnp.log(variance), *map(squash, shape)]
 
 
 class RowColumns(AbstractColumns):
@@ -444,14 +478,22 @@ def plain_set(pilot: Pilot) -> PlainView:
     """Return the plain view of exchangeable observations, scalars or vectors."""
     num_obs, num_columns = pilot[0].shape[1], math.prod(pilot[0].shape[2:])
     rows = [data.reshape(-1, num_columns) for data in pilot]
-    logs = CountLogs.fit([one[~np.isnan(one).any(axis=1)] for one in rows])
+    present = [one[~np.isnan(one).any(axis=1)] for one in rows]
+    logs = CountLogs.fit(present)
     # Half a step of one count in the sum over all observations is the n-th part of it in their mean.
     steps = (logs.half_step_up / num_obs, logs.half_step_down / num_obs)
     logs = eqx.tree_at(lambda found: (found.half_step_up, found.half_step_down), logs, steps)
     # Of sets of all sizes only what depends on the frequencies of values, as fractional Bayes factors need it.
     varies = any(bool(np.isnan(data).any()) for data in pilot)
     if pilot[0].ndim == 2:
-        columns: AbstractColumns = SortedColumns(logs, num_obs if num_obs <= MOST_PLACES and not varies else 2)
+        num_places = min(num_obs, MOST_PLACES) if num_obs <= MOST_ORDERED and not varies else 2
+        # The logarithms of counts say it already.
+        distances = None if logs.rising or logs.falling else CountLogs.fit(present, continuous=True)
+        columns: AbstractColumns = SortedColumns(logs, num_places, distances)
     else:
         columns = RowColumns(logs, num_obs if num_obs <= MOST_ROWS and not varies else 0)
-    return PlainView.fit(columns, pilot, any_size=True)
+    view = PlainView.fit(columns, pilot, any_size=True)
+    if not isinstance(columns, SortedColumns):
+        return view
+    wider = np.where(columns.at_places, max(1.0, math.sqrt(columns.num_places / PLACES_COUNT_AS)), 1.0)
+    return eqx.tree_at(lambda one: one.spread, view, view.spread * jnp.asarray(wider, jnp.float32))
