@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 from deepbf.networks.image_features import plain_image
 from deepbf.networks.nested import plain_groups
 from deepbf.networks.series_features import plain_series
-from deepbf.networks.sets import plain_set
+from deepbf.networks.sets import MOST_ORDERED, MOST_PLACES, PLACES_COUNT_AS, SortedColumns, plain_set
 from deepbf.networks.vector import plain_vector, tyler_scatter
 
 SHAPES = {plain_vector: (6,), plain_set: (9,), plain_series: (20,), plain_groups: (4, 5), plain_image: (6, 5)}
@@ -26,6 +26,27 @@ def test_the_order_of_a_set_means_nothing(shape: tuple[int, ...]) -> None:
     view = plain_set(pilot)
     turned = pilot[0][:, np.random.default_rng(1).permutation(shape[0])]
     assert_allclose(view(jnp.asarray(turned)), view(jnp.asarray(pilot[0])), atol=2e-4)
+
+
+@pytest.mark.parametrize(("num_obs", "num_places"), [(9, 9), (100, MOST_PLACES), (MOST_ORDERED + 1, 2)])
+@pytest.mark.parametrize("positive", [False, True])
+def test_values_at_places_count_as_a_few_columns_however_many_they_are(
+    num_obs: int, num_places: int, positive: bool
+) -> None:
+    rng = np.random.default_rng(1)
+    drawn = [rng.standard_exponential((300, num_obs)), rng.standard_normal((300, num_obs))]
+    pilot = [scale * drawn[0 if positive else 1].astype(np.float32) for scale in (1.0, 2.0)]
+    view = plain_set(pilot)
+    columns = view.columns
+    assert isinstance(columns, SortedColumns)
+    # Waiting times crowd at 0, and are seen by the logarithms of their distances from it, too.
+    assert (columns.num_places, columns.num_distances) == (num_places, int(positive))
+    rows = np.concatenate([view(jnp.asarray(data)) for data in pilot])
+    assert rows.shape[1] == len(columns.at_places)
+    variances = rows.var(axis=0)
+    assert_allclose(variances[~columns.at_places], 1.0, rtol=1e-3)
+    by_kind = variances[columns.at_places].reshape(-1, num_places).sum(axis=1)
+    assert_allclose(by_kind, min(num_places, PLACES_COUNT_AS), rtol=1e-3)
 
 
 @pytest.mark.parametrize("fit", SHAPES)

@@ -17,6 +17,7 @@ COMMAND = [sys.executable, "-m", "deepbf", "reproduce"]
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_everything_is_reproduced_at_the_quick_scale(tmp_path: Path) -> None:
     started = time.perf_counter()
     shown = subprocess.run(
@@ -37,6 +38,7 @@ def test_everything_is_reproduced_at_the_quick_scale(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_what_was_done_before_an_interruption_is_kept(how: signal.Signals, tmp_path: Path) -> None:
     command = [*COMMAND, "figure-s24", "figure-5", "--out", str(tmp_path)]
