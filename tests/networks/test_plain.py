@@ -41,9 +41,9 @@ def test_values_at_places_count_as_a_few_columns_however_many_they_are(
     assert isinstance(columns, SortedColumns)
     # Waiting times crowd at 0, and are seen by the logarithms of their distances from it, too.
     assert (columns.num_places, columns.num_distances) == (num_places, int(positive))
-    rows = np.concatenate([view(jnp.asarray(data)) for data in pilot])
-    assert rows.shape[1] == len(columns.at_places)
-    variances = rows.var(axis=0)
+    found = np.concatenate([columns(jnp.asarray(data)) for data in pilot])
+    assert found.shape[1] == len(columns.at_places)
+    variances = (found.std(axis=0) / np.asarray(view.spread)) ** 2
     assert_allclose(variances[~columns.at_places], 1.0, rtol=1e-3)
     by_kind = variances[columns.at_places].reshape(-1, num_places).sum(axis=1)
     assert_allclose(by_kind, min(num_places, PLACES_COUNT_AS), rtol=1e-3)
