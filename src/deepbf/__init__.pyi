@@ -9,6 +9,8 @@ from .criticism import PosteriorSampler as PosteriorSampler
 from .criticism import criticise as criticise
 from .criticism import fit_posterior as fit_posterior
 from .estimator import BayesFactor as BayesFactor
+from .estimator import ZoomedAnswer as ZoomedAnswer
+from .estimator import compare as compare
 from .estimator import fit as fit
 from .estimator import load as load
 from .evaluating import evaluate as evaluate

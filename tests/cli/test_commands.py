@@ -1,6 +1,7 @@
 """The command line, run as a user runs it."""
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +73,47 @@ def test_fit_then_compare_in_words_and_in_json(trained: Path, tmp_path: Path) ->
     assert posterior_log_odds == pytest.approx(answer["log_bf"] + np.log(9), abs=1e-9)
 
 
+ZOOMED_STUDY = """
+import deepbf
+
+structure = "exchangeable"
+steps = 5000
+models = [
+    deepbf.Model("fair", simulator=lambda rng, size: rng.binomial(1, 0.5, (size, 40))),
+    deepbf.Model(
+        "bent",
+        prior=lambda rng, size: rng.beta(1, 1, size),
+        simulator=lambda rng, p: rng.binomial(1, p[:, None], (len(p), 40)),
+    ),
+]
+"""
+
+
+def test_compare_does_the_whole_job_from_a_study_file(tmp_path: Path) -> None:
+    study, observed, out = tmp_path / "study.py", tmp_path / "observed.csv", tmp_path / "other.deepbf"
+    study.write_text(ZOOMED_STUDY)
+    observed.write_text("1\n" * 28 + "0\n" * 12)
+    # 28 of 40: a binomial integrated over a uniform chance is 1 / 41, whatever the number.
+    exact = np.log(41 * math.comb(40, 28)) - 40 * np.log(2)
+    code, output, error = run("compare", study, observed, "--steps", 900, "--seed", 2, "--json")
+    assert code == 0, error
+    answer = json.loads(output)
+    assert answer["zoomed"]
+    assert abs(answer["log_bf"] - exact) < 4 * answer["error"]
+    assert answer["error"] < 0.5
+    assert [region["found"] for region in answer["regions"]] == [False, True]
+
+    code, output, error = run("fit", study, "--out", out, "--steps", 200)
+    assert code == 0, error
+    code, output, error = run("compare", out, observed, "--steps", 100, "--study", study)
+    assert code == 0, error
+    assert "2 of 3" in output
+    assert "zoomed in" in output
+    code, output, error = run("compare", out, observed, "--steps", 100)
+    assert code == 2
+    assert "--study must say which models" in error
+
+
 def test_options_win_over_the_study_file(tmp_path: Path) -> None:
     (tmp_path / "study.py").write_text(STUDY)
     code, output, error = run(
@@ -106,8 +148,9 @@ def test_bad_observed_files_are_explained(trained: Path, tmp_path: Path, text: s
 def test_bad_study_files_are_explained_before_training(tmp_path: Path) -> None:
     empty = tmp_path / "empty.py"
     empty.write_text("")
-    study = tmp_path / "study.py"
+    study, broken = tmp_path / "study.py", tmp_path / "broken.deepbf"
     study.write_text(STUDY)
+    broken.write_text(STUDY)
     for arguments, rule in [
         (["fit", tmp_path / "missing.py", "--out", tmp_path / "x"], "no study file"),
         (["fit", empty, "--out", tmp_path / "x"], "defines no `models`"),
@@ -116,7 +159,8 @@ def test_bad_study_files_are_explained_before_training(tmp_path: Path) -> None:
         (["fit", study, "--out", tmp_path / "x", "--seconds", 3, "--steps", 3], "exactly one budget"),
         (["fit", study, "--out", tmp_path / "x", "--schedule", "hasty"], "schedule must be one of"),
         (["fit", study, "--out", tmp_path / "x", "--structure", "exchangable"], "Did you mean 'exchangeable'"),
-        (["compare", study, study], "not a saved estimator"),
+        (["compare", broken, study], "not a saved estimator"),
+        (["compare", study, tmp_path / "missing.csv"], "there is no file"),
         (["compare", tmp_path / "missing", study], "there is no file"),
     ]:
         code, _, error = run(*arguments)

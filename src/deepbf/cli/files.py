@@ -37,6 +37,8 @@ SETTINGS = (
     "executor",
     "seed",
 )
+# Of these, how long to train.
+BUDGETS = ("seconds", "steps", "num_simulations")
 # Packages with ready-made studies, such as deepbf-studies, enter `names` and `load` of theirs under this group.
 STUDIES = "deepbf.studies"
 

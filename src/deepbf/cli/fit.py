@@ -7,9 +7,7 @@ from pathlib import Path
 
 import typer
 
-from deepbf.cli.files import check_writable, read_covariates, read_study
-
-BUDGETS = ("seconds", "steps", "num_simulations")
+from deepbf.cli.files import BUDGETS, check_writable, read_covariates, read_study
 
 
 def fit(

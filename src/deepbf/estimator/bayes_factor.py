@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student_t
 
 from deepbf import _checks, losses
-from deepbf._compilation import compiled, in_batches
+from deepbf._compilation import IN_A_HURRY, compiled, in_batches
 from deepbf._numerics import ensemble_error, log_evidence, log_posterior_probs, log_ratio
 from deepbf.answer import Answer, TailArea
 from deepbf.estimator.curves import LogBfCurve, LogBfPath, curve_over, path_of
@@ -31,6 +32,7 @@ from deepbf.networks.base import AbstractNetwork, prepare
 from deepbf.networks.ensemble import TwoViews, ensemble_log_odds
 from deepbf.networks.sets import SetSummary, SortedSet
 from deepbf.support import FEWEST_OF_SIZE, Support, of_about_the_size, support_of
+from deepbf.training.schedule import Budget
 from deepbf.training.trained import TrainedEnsemble, TrainingRecord
 
 if TYPE_CHECKING:
@@ -66,7 +68,10 @@ class CompiledEnsemble:
     @cached_property
     def summaries_and_log_odds(self) -> Callable[[jax.Array], tuple[jax.Array, jax.Array]]:
         """The map from standardised data to both."""
-        return compiled(_rows_and_log_odds, self._ensemble.preparation, self._ensemble.networks, self._ensemble.spread)
+        return compiled(
+            _rows_and_log_odds, self._ensemble.preparation, self._ensemble.networks, self._ensemble.spread,
+            options=IN_A_HURRY,
+        )  # fmt: skip
 
     @cached_property
     def summaries(self) -> Callable[[jax.Array], jax.Array]:
@@ -230,12 +235,29 @@ class BayesFactor:
         model: int | str | None = None,
         over: int | str | None = None,
         extrapolate: bool = False,
+        seconds: float | None = None,
+        steps: int | None = None,
+        models: Sequence[Model] | None = None,
+        executor: Executor | None = None,
+        seed: int = 0,
+        progress: bool = True,
     ) -> Answer:
-        """Return the answer for one observed data set.
+        """Return the answer for one observed data set: at once, or, with a budget, more exactly.
 
         The Bayes factor is that of `model` over `over`. Left out, these are the first and the second of two models;
         of more than two, the most probable and the runner-up. Given one alone, the other is the best of the rest.
+
+        With `seconds` or `steps`, it zooms in on the parameters that could have made these data; see `deepbf.compare`.
+        It then simulates from `models`, which a loaded estimator needs to be given.
         """
+        if seconds is not None or steps is not None:
+            from deepbf.estimator.zooming import zoom_in
+
+            return zoom_in(
+                self, observed, models=models, budget=Budget.of(seconds, steps, None, num_models=len(self.names)),
+                started=time.monotonic(), prior_probs=prior_probs, model=model, over=over, executor=executor,
+                seed=_checks.check_seed("seed", seed), progress=progress,
+            )  # fmt: skip
         prior = self.prior_or_own(prior_probs)
         data = self.layout.check_one("observed", observed, values=self.values, extrapolate=extrapolate)
         summaries, log_odds = self._read_one(data)
