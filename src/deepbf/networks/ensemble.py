@@ -76,7 +76,18 @@ def ensemble_log_odds(networks: AbstractNetwork, inputs: jax.Array, spread: floa
     """Return each member's log odds, shape (members, batch, K - 1), from inputs of shape (batch, width).
 
     Their distances from the mean are multiplied by `spread`.
+
+    What members of a committee bet on (`spread_weights`) is for their spread. Their mean is that of each part over
+    all members, weighted as the parts are believed: if every member weighted its own parts alone, then of a part that
+    few members bet on, the errors of those few would not average out.
     """
+    if isinstance(networks, Committee):
+        parts = eqx.filter_vmap(lambda network: network.parts(inputs))(networks)
+        agreed, believed = parts.mean(axis=0), networks.weights.mean(axis=0)
+        mean = jnp.tensordot(believed, agreed, axes=1)
+        own = jnp.einsum("p,mpbk->mbk", believed, parts - agreed)
+        bet = jnp.tensordot(networks.weights - believed, agreed, axes=1)
+        return mean + spread * (own + bet)
     members = eqx.filter_vmap(lambda network: network(inputs))(networks)
     if spread == 1.0:
         return members
