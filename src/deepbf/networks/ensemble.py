@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import helmert
-from scipy.optimize import brentq, minimize
+from scipy.optimize import minimize, root_scalar
 from scipy.special import log_softmax, softmax
 
 from deepbf._compilation import IN_A_HURRY, compiled
@@ -297,7 +297,7 @@ def cautious_scale(log_odds: Sequence[NDArray[np.floating]]) -> float:
     # The loss is convex: its slope rises with the scale.
     if slope(1.0) >= 0.0:
         return 1.0
-    found = LARGEST_SCALE if slope(LARGEST_SCALE) <= 0.0 else float(brentq(slope, 1.0, LARGEST_SCALE))
+    found = LARGEST_SCALE if slope(LARGEST_SCALE) <= 0.0 else root_scalar(slope, bracket=(1.0, LARGEST_SCALE)).root
     # What the data sets say of the factor, by the model's own probabilities: where none is in doubt, they say nothing.
     information = sum(map(len, evidence)) * (slope(found + SMALL_STEP) - slope(found - SMALL_STEP)) / (2 * SMALL_STEP)
     return max(1.0, found - 1.0 / math.sqrt(information)) if information > 0.0 else 1.0
