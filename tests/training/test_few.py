@@ -102,14 +102,15 @@ def test_the_same_seed_gives_the_same_answers(few_bf: deepbf.BayesFactor) -> Non
 
 
 @pytest.mark.slow
-def test_identical_models_are_not_told_apart() -> None:
+@pytest.mark.parametrize("num_columns", [6, 100])
+def test_identical_models_are_not_told_apart(num_columns: int) -> None:
     def simulate(rng, size):
-        return rng.standard_normal((size, 6))
+        return rng.standard_normal((size, num_columns))
 
     models = [deepbf.Model(name, simulator=simulate) for name in ("first", "second")]
     bf = deepbf.fit(models, num_simulations=1_024, seed=3, progress=False)
     assert bf.record.held_out_loss > np.log(2) - 0.02
-    assert any("no better than a guess" in said for said in bf.compare(np.zeros(6)).warnings)
+    assert any("no better than a guess" in said for said in bf.compare(np.zeros(num_columns)).warnings)
     assert np.abs(bf.log_bf(simulate(np.random.default_rng(1), 500))).mean() < 0.15
 
 
