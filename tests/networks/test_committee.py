@@ -11,6 +11,7 @@ from deepbf.networks.base import AbstractNetwork, FreeNetwork, InputLayout, Netw
 from deepbf.networks.ensemble import (
     DOUBT,
     Committee,
+    cautious_scale,
     committee_kind,
     ensemble_log_odds,
     ensemble_parts,
@@ -90,13 +91,14 @@ def test_a_part_that_is_not_believed_adds_little_spread_and_one_member_bets_noth
     assert_allclose(spread_weights(np.array([0.7, 0.3]), 1), [[0.7, 0.3]])
 
 
+class Constant(AbstractNetwork):
+    value: jax.Array
+
+    def __call__(self, inputs: jax.Array) -> jax.Array:
+        return jnp.full((len(inputs), 1), self.value)
+
+
 def test_parts_that_disagree_show_in_the_spread_of_the_members() -> None:
-    class Constant(AbstractNetwork):
-        value: jax.Array
-
-        def __call__(self, inputs: jax.Array) -> jax.Array:
-            return jnp.full((len(inputs), 1), self.value)
-
     networks = Committee(
         tuple(Constant(jnp.full(4, value)) for value in (1.0, 3.0)), jnp.zeros((4, 2)), ((0, 2), (0, 2)), (1.0, 1.0)
     ).believing(spread_weights(np.array([0.5, 0.5]), 4))
@@ -104,6 +106,44 @@ def test_parts_that_disagree_show_in_the_spread_of_the_members() -> None:
     assert_allclose(odds.mean(axis=0), 2.0, rtol=1e-6)
     # Half of the belief on 1 and half on 3: one unit either way.
     assert_allclose(odds.std(axis=0, ddof=1), 1.0, rtol=1e-6)
+
+
+def test_what_members_bet_on_leaves_their_mean_that_of_the_parts() -> None:
+    rng = np.random.default_rng(6)
+    values = rng.standard_normal((3, 5))
+    weights = np.array([0.5, 0.3, 0.2])
+    networks = Committee(
+        tuple(Constant(jnp.asarray(own)) for own in values), jnp.zeros((5, 3)), ((0, 2),) * 3, (1.0,) * 3
+    ).believing(spread_weights(weights, 5))
+    for spread in (1.0, 1.8):
+        odds = np.asarray(ensemble_log_odds(networks, jnp.zeros((2, 2)), spread))
+        # Every member's errors average out, in every part, whoever bets on it.
+        assert_allclose(odds.mean(axis=0)[:, 0], weights @ values.mean(axis=1), atol=1e-6)
+
+
+@pytest.mark.parametrize("num_models", [2, 3])
+def test_cautious_log_odds_are_found_out_and_no_others_are_changed(num_models: int) -> None:
+    rng = np.random.default_rng(7)
+    # Normal data about the corners of a simplex: the log odds against the last are linear.
+    means = np.eye(num_models)
+    exact = []
+    for mean in means:
+        data = mean + rng.standard_normal((4_000, num_models))
+        exact.append(data[:, :-1] - data[:, -1:])
+    assert cautious_scale(exact) < 1.05
+    assert cautious_scale([1.5 * odds for odds in exact]) == 1.0
+    found = cautious_scale([odds / 1.5 for odds in exact])
+    # Less a standard error, which is below 0.05 here.
+    assert 1.35 < found < 1.55
+
+
+def test_a_scale_is_not_believed_beyond_its_chance_and_bounded_where_models_are_never_mistaken() -> None:
+    rng = np.random.default_rng(8)
+    said_little = [rng.normal(0.1 * side, 1.0, (40, 1)) for side in (1, -1)]
+    assert cautious_scale([0.1 * odds for odds in said_little]) < 1.5
+    assert cautious_scale([np.full((50, 1), 30.0), np.full((50, 1), -30.0)]) == 1.0
+    assert 1.5 < cautious_scale([np.full((50, 1), 1.0), np.full((50, 1), -1.0)]) < 2.0
+    assert cautious_scale([np.zeros((50, 1)), np.zeros((50, 1))]) == 1.0
 
 
 def test_distances_from_the_mean_are_spread_out() -> None:

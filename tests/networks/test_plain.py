@@ -10,7 +10,7 @@ from deepbf.networks.image_features import plain_image
 from deepbf.networks.nested import plain_groups
 from deepbf.networks.series_features import plain_series
 from deepbf.networks.sets import MOST_ORDERED, MOST_PLACES, PLACES_COUNT_AS, SortedColumns, plain_set
-from deepbf.networks.vector import plain_vector, tyler_scatter
+from deepbf.networks.vector import fit_vector_columns, plain_vector, tyler_scatter
 
 SHAPES = {plain_vector: (6,), plain_set: (9,), plain_series: (20,), plain_groups: (4, 5), plain_image: (6, 5)}
 EXTREMES = np.array([0.0, 1e-30, 1e15, -1e15, 1.0], np.float32)
@@ -116,6 +116,25 @@ def test_a_regression_of_unknown_scale_shows_in_the_distances() -> None:
         covariance = np.eye(10) + 4 * design[:num_slopes].T @ design[:num_slopes]
         exact.append(np.log(np.einsum("ni,ij,nj->n", pilot[0], np.linalg.inv(covariance), pilot[0])))
     assert np.corrcoef(np.sinh(found[:, 0]) - np.sinh(found[:, 1]), exact[0] - exact[1])[0, 1] > 0.95
+
+
+@pytest.mark.parametrize(("num_columns", "num_vectors"), [(4, 64), (16, 256), (40, 1024)])
+def test_vectors_that_scatters_were_fitted_to_look_like_new_ones(num_columns: int, num_vectors: int) -> None:
+    rng = np.random.default_rng(8)
+    own, new = rng.standard_normal((2, 2, num_vectors, num_columns)).astype(np.float32)
+    columns = fit_vector_columns(list(own))
+    assert columns.ellipses is not None
+    # The log distance from the first model, of vectors that its scatter was fitted to and of others.
+    near, far = (np.asarray(columns.ellipses(jnp.asarray(vectors[0])))[:, 0] for vectors in (own, new))
+    error = np.hypot(near.std(), far.std()) / np.sqrt(num_vectors)
+    assert far.mean() - near.mean() < 0.5 * far.std() + 3 * error
+
+
+def test_few_wide_vectors_have_no_scatters_that_would_know_them_again() -> None:
+    rng = np.random.default_rng(9)
+    few, many = (list(rng.standard_normal((2, number, 40)).astype(np.float32)) for number in (256, 4096))
+    assert fit_vector_columns(few).ellipses is None
+    assert fit_vector_columns(many).ellipses is not None
 
 
 def test_an_event_at_an_unknown_time_shows_in_one_column() -> None:

@@ -6,7 +6,7 @@ from numpy.testing import assert_array_equal
 
 import deepbf
 from deepbf.estimator.fitting import PartialFitError
-from deepbf.training.few import FoldBatches, Folds
+from deepbf.training.few import FoldBatches, Folds, shared_belief
 from deepbf_studies import problems
 
 
@@ -36,6 +36,14 @@ def test_no_member_is_trained_on_its_own_fold_and_all_others_are_used_equally_of
             assert not (places % 5 == fold).any()
             # 120 draws of 40 rows: three times each.
             assert_array_equal(np.bincount(places)[np.flatnonzero(np.arange(50) % 5 != fold)], 3)
+
+
+def test_few_simulations_leave_belief_shared_and_many_decide() -> None:
+    believed = np.array([1.0, 0.0, 0.0, 0.0])
+    few, many = (shared_belief(believed, number) for number in (100, 50_000))
+    np.testing.assert_allclose(few, [0.625, 0.125, 0.125, 0.125])
+    np.testing.assert_allclose(many, believed, atol=0.002)
+    np.testing.assert_allclose([few.sum(), many.sum()], 1.0)
 
 
 def fit_few(name: str, num_simulations: int, **options) -> deepbf.BayesFactor:
@@ -94,14 +102,15 @@ def test_the_same_seed_gives_the_same_answers(few_bf: deepbf.BayesFactor) -> Non
 
 
 @pytest.mark.slow
-def test_identical_models_are_not_told_apart() -> None:
+@pytest.mark.parametrize("num_columns", [6, 100])
+def test_identical_models_are_not_told_apart(num_columns: int) -> None:
     def simulate(rng, size):
-        return rng.standard_normal((size, 6))
+        return rng.standard_normal((size, num_columns))
 
     models = [deepbf.Model(name, simulator=simulate) for name in ("first", "second")]
     bf = deepbf.fit(models, num_simulations=1_024, seed=3, progress=False)
     assert bf.record.held_out_loss > np.log(2) - 0.02
-    assert any("no better than a guess" in said for said in bf.compare(np.zeros(6)).warnings)
+    assert any("no better than a guess" in said for said in bf.compare(np.zeros(num_columns)).warnings)
     assert np.abs(bf.log_bf(simulate(np.random.default_rng(1), 500))).mean() < 0.15
 
 

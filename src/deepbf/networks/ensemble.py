@@ -8,6 +8,7 @@ were alone. How far each is believed is decided by simulations that it was not t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import helmert
-from scipy.optimize import minimize
+from scipy.optimize import minimize, root_scalar
 from scipy.special import log_softmax, softmax
 
 from deepbf._compilation import IN_A_HURRY, compiled
@@ -76,7 +77,18 @@ def ensemble_log_odds(networks: AbstractNetwork, inputs: jax.Array, spread: floa
     """Return each member's log odds, shape (members, batch, K - 1), from inputs of shape (batch, width).
 
     Their distances from the mean are multiplied by `spread`.
+
+    What members of a committee bet on (`spread_weights`) is for their spread. Their mean is that of each part over
+    all members, weighted as the parts are believed: if every member weighted its own parts alone, then of a part that
+    few members bet on, the errors of those few would not average out.
     """
+    if isinstance(networks, Committee):
+        parts = eqx.filter_vmap(lambda network: network.parts(inputs))(networks)
+        agreed, believed = parts.mean(axis=0), networks.weights.mean(axis=0)
+        mean = jnp.tensordot(believed, agreed, axes=1)
+        own = jnp.einsum("p,mpbk->mbk", believed, parts - agreed)
+        bet = jnp.tensordot(networks.weights - believed, agreed, axes=1)
+        return mean + spread * (own + bet)
     members = eqx.filter_vmap(lambda network: network(inputs))(networks)
     if spread == 1.0:
         return members
@@ -250,11 +262,52 @@ def stacking_weights(log_odds: Sequence[NDArray[np.floating]], *, preferred: int
     return weights if gain > CHANCE * error else alone
 
 
+# Log odds are at most doubled: where models are never mistaken for each other, no factor is too large.
+LARGEST_SCALE = 2.0
+# Of the scale, for the slope of a slope.
+SMALL_STEP = 1e-3
+
+
+def cautious_scale(log_odds: Sequence[NDArray[np.floating]]) -> float:
+    """Return the factor, at least 1, by which log odds are smaller than they should be, as far as it is not chance.
+
+    `log_odds` has one array per model that the data sets came from, shape (data sets, K - 1), at simulations that
+    they were not trained on. The factor with the least cross-entropy is taken, less its standard error. Ridges, and
+    few trees, make classifiers that are more cautious than they need to be. A factor below 1 is not believed: those
+    that are judged are single members, and their mean, which is the answer, is less noisy than any of them.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> values = [rng.normal(mean, 1.0, (4000, 1)) for mean in (1.0, -1.0)]
+    >>> right, cautious = [2.0 * value for value in values], [1.25 * value for value in values]
+    >>> round(cautious_scale(right), 1), round(cautious_scale(cautious), 1)
+    (1.0, 1.6)
+    """
+    evidence = [np.concatenate([odds, np.zeros_like(odds[..., :1])], axis=-1).astype(np.float64) for odds in log_odds]
+
+    def slope(scale: float) -> float:
+        """Return how fast the loss rises with the scale."""
+        rises = [
+            (softmax(scale * parts, axis=-1) * parts).sum(axis=-1) - parts[:, label]
+            for label, parts in enumerate(evidence)
+        ]
+        return float(np.mean([one.mean() for one in rises]))
+
+    # The loss is convex: its slope rises with the scale.
+    if slope(1.0) >= 0.0:
+        return 1.0
+    found = LARGEST_SCALE if slope(LARGEST_SCALE) <= 0.0 else root_scalar(slope, bracket=(1.0, LARGEST_SCALE)).root
+    # What the data sets say of the factor, by the model's own probabilities: where none is in doubt, they say nothing.
+    information = sum(map(len, evidence)) * (slope(found + SMALL_STEP) - slope(found - SMALL_STEP)) / (2 * SMALL_STEP)
+    return max(1.0, found - 1.0 / math.sqrt(information)) if information > 0.0 else 1.0
+
+
 # The share of the belief that is spread evenly over all parts where the error is concerned, whatever decided.
 DOUBT = 0.25
 
 
-def spread_weights(weights: NDArray[np.float64], num_members: int) -> NDArray[np.float64]:
+def spread_weights(weights: NDArray[np.float64], num_members: int, doubt: float = DOUBT) -> NDArray[np.float64]:
     """Return weights for each member, shape (members, parts), about the given ones: members bet on different parts.
 
     Their mean is `weights`, and their covariance (with one degree of freedom less than there are members) is that of
@@ -267,7 +320,7 @@ def spread_weights(weights: NDArray[np.float64], num_members: int) -> NDArray[np
         return weights[None]
     # Orthogonal columns of mean 0 over the members, each of variance 1.
     signs = helmert(num_members).T * np.sqrt(num_members - 1.0)
-    doubted = (1.0 - DOUBT) * weights + DOUBT / num_parts
+    doubted = (1.0 - doubt) * weights + doubt / num_parts
     order = np.argsort(-doubted)[: signs.shape[1]]
     spread = np.zeros((num_members, num_parts))
     for column, part in enumerate(order):
