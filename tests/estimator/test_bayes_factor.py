@@ -370,6 +370,16 @@ def test_a_wide_spread_is_a_warning(normal_mean: BayesFactor) -> None:
     assert any("members differ by" in warning for warning in wide.warnings)
 
 
+def test_training_that_has_hardly_begun_is_a_warning(normal_mean: BayesFactor) -> None:
+    begun = dataclasses.replace(normal_mean.record, num_steps=5)
+    young = dataclasses.replace(normal_mean, ensemble=dataclasses.replace(normal_mean.ensemble, record=begun))
+    assert any("hardly begun (5 steps)" in warning for warning in young.compare(np.ones(NUM_OBS)).warnings)
+    # One that went on from another has learned before.
+    older = dataclasses.replace(begun, num_earlier_simulations=1000)
+    grown = dataclasses.replace(young, ensemble=dataclasses.replace(young.ensemble, record=older))
+    assert not any("hardly begun" in warning for warning in grown.compare(np.ones(NUM_OBS)).warnings)
+
+
 def test_it_introduces_itself(three_means: BayesFactor) -> None:
     text = repr(three_means)
     for words in ("minus against zero against plus", "exchangeable", "(10,)", "4 x committee"):

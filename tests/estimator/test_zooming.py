@@ -12,6 +12,8 @@ import pytest
 
 import deepbf
 from deepbf.estimator import PartialCompareError
+from deepbf.estimator.regions import Box, RankScale, Region, Zoom
+from deepbf.estimator.zooming import balanced
 from deepbf_studies.problems import normal_mean_log_bf
 from tests import simulators
 from tests.simulators import FREE_MEAN, NORMAL_MEAN, NUM_OBS, ZERO_MEAN, Floats
@@ -127,12 +129,44 @@ def test_three_models(three_means: deepbf.BayesFactor) -> None:
 
 
 def test_models_without_parameters_leave_nothing_to_zoom_in_on() -> None:
-    found = deepbf.compare(
-        simulators.WALK_OR_NOISE, np.arange(6.0), structure="vector", steps=200, seed=1, progress=False
-    )
+    models, steps = simulators.WALK_OR_NOISE, np.array([0.3, -0.2, 0.9, 0.4, -0.8, 0.1])
+    found = deepbf.compare(models, steps.cumsum(), structure="vector", steps=900, seed=1, progress=False)
     assert not found.zoomed
-    assert found.log_bf == found.global_log_bf
-    assert any("nothing to zoom in on" in warning for warning in found.warnings)
+    assert found.log_bf != found.global_log_bf
+    true = float(simulators.walk_or_noise_log_bf(steps.cumsum()[None])[0])
+    assert found.error is not None
+    assert abs(found.log_bf - true) < 4 * found.error
+    assert found.error < 0.5
+    assert "all of it" in str(found)
+
+
+def test_a_model_is_not_narrowed_so_far_that_its_rival_hardly_counts() -> None:
+    stages = (Zoom("free"), Zoom("free", SOME_REGION, -2.0), Zoom("free", SOME_REGION, -4.0))
+    narrow = Zoom("free", SOME_REGION, -6.0, wider=stages)
+    zooms = [narrow, Zoom("zero")]
+    seed = np.random.SeedSequence(1)
+
+    def narrowed_for(log_bf: float) -> Zoom:
+        said = replace(SAID, log_bf=log_bf)
+        return balanced(zooms, [FREE_MEAN, ZERO_MEAN], said, seed)[0]
+
+    # The log odds of the narrowed models are the log Bayes factor plus 6: fine within 4.
+    assert narrowed_for(-5.0) is narrow
+    # At a log Bayes factor of 1 nothing should be narrowed, at -2 a little.
+    assert narrowed_for(1.0).region is None
+    little = narrowed_for(-2.0)
+    assert little.region is SOME_REGION
+    # Counted anew, among draws of the prior: half of them are positive.
+    assert little.log_share == pytest.approx(math.log(0.5), abs=0.05)
+
+
+SOME_REGION = Region(
+    RankScale.fit(np.random.default_rng(1).normal(size=20_000)), (Box(np.eye(1), np.zeros(1), np.full(1, 9.0)),)
+)
+SAID = deepbf.Answer(
+    log_bf=0.0, model="free", against="zero", error=0.1, interval=(-0.2, 0.2), names=("free", "zero"),
+    prior_probs=(0.5, 0.5), posterior_probs=(0.5, 0.5),
+)  # fmt: skip
 
 
 def test_evidence_beyond_what_simulations_show_is_a_bound(normal_mean: deepbf.BayesFactor) -> None:

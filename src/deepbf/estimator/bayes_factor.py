@@ -571,6 +571,10 @@ class BayesFactor:
 
     def _warnings(self, members: NDArray[np.float64], error: float | None) -> tuple[str, ...]:
         said = []
+        if self.record.hardly_begun:
+            said.append(
+                f"training has hardly begun ({self.record.num_steps} steps): trust neither the value nor its error"
+            )
         guess = np.log(len(self.names))
         if not self.record.held_out_loss < guess - LEAST_LEARNED:
             said.append(

@@ -305,7 +305,9 @@ class Zoom:
     why
         Why the region is everything, in words; empty if it is not.
     prior
-        The prior inside; None where the model's own is left as it is.
+        The prior inside; None where the model's own is left as it is, or cut off by rejection.
+    wider
+        The stages on the way, everything first: regions with about what they keep of the prior.
     """
 
     model: str
@@ -319,6 +321,7 @@ class Zoom:
     num_simulations: int = 0
     why: str = ""
     prior: Callable[..., Any] | None = field(default=None, repr=False)
+    wider: tuple[Zoom, ...] = field(default=(), repr=False)
 
     @property
     def log_factor(self) -> float:
@@ -360,8 +363,8 @@ def locate(
     if model.prior is None:
         return Zoom(model.name, why="it has no parameters")
     zoom, num_simulated = Zoom(model.name), 0
+    stages: list[Zoom] = []
     seeds = iter(seed.spawn(MOST_ROUNDS + 2))
-    before = zoom
     scale: RankScale | None = None
     standing: NDArray[np.float64] | None = None
     for _ in range(MOST_ROUNDS):
@@ -382,7 +385,7 @@ def locate(
             edge = np.any([box.near_edge(shifted) for box in boxes], axis=0)
             zoom = replace(zoom, outside=float(1.0 - held.mean()), at_edge=float(edge.mean()))
             if zoom.outside > MOST_OUTSIDE:
-                zoom = before
+                zoom = stages.pop()
                 break
             standing = shifted[held]
         # At first, the simulations as they are count as well: the regression may be far off.
@@ -397,10 +400,11 @@ def locate(
         while kept * share < LEAST_SHARE and kept < MOST_KEPT:
             box = box.widened(1.05)
             kept = box.holds(scores).mean()
-        before, standing = zoom, None
+        stages.append(zoom)
+        standing = None
         log_share = zoom.log_share + float(np.log(kept))
         zoom = replace(zoom, region=Region(scale, (*boxes, box)), log_share=log_share)
-    zoom = replace(zoom, num_simulations=num_simulated)
+    zoom = replace(zoom, num_simulations=num_simulated, wider=tuple(stages))
     if zoom.region is None:
         return replace(zoom, why="the data do not say enough about its parameters for a smaller region")
     return counted(zoom, model, next(seeds), standing, count_until)

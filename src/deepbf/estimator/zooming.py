@@ -29,11 +29,11 @@ from scipy.stats import t as student_t
 
 from deepbf import _checks
 from deepbf._numerics import ensemble_error, log_evidence, log_posterior_probs
-from deepbf.answer import Answer, write_odds, written_list
+from deepbf.answer import Answer, write_odds
 from deepbf.estimator.bayes_factor import FEWEST_FAR_OUT, BayesFactor
 from deepbf.estimator.fitting import PartialFitError, fit
 from deepbf.estimator.fresh_data import check_models, evaluated_num_obs
-from deepbf.estimator.regions import Zoom, locate
+from deepbf.estimator.regions import Zoom, counted, locate
 from deepbf.estimator.storage import load
 from deepbf.layout.data_layout import DATA, Data, DataLayout
 from deepbf.layout.structure import find_structure
@@ -51,6 +51,8 @@ FEWEST_A_ROUND, MOST_A_ROUND = 256, 4096
 COUNTING_SHARE = 0.1
 # The least of a budget that is worth a second fit, in seconds, steps and simulations per model.
 LEAST_SECONDS, LEAST_STEPS, LEAST_SIMULATIONS = 3.0, 50, 256
+# Log odds of the narrowed models at the data, up to which both make data like them often enough.
+MOST_ODDS = 4.0
 # A wider interval says little: a factor of 3 in the Bayes factor either way.
 WIDE = math.log(3.0)
 # Within this share of the posterior near the sides of its region, nothing is said.
@@ -67,7 +69,7 @@ class ZoomedAnswer(Answer):
     Parameters
     ----------
     zoomed
-        Whether there was a second fit near the data; else the answer is the global estimator's.
+        Whether any prior was narrowed; else the answer is that of the whole models, after the whole budget.
     regions
         What is known of the region of each model.
     errors
@@ -115,7 +117,7 @@ class ZoomedAnswer(Answer):
 
     def _rows(self) -> list[tuple[str, str]]:
         rows = super()._rows()
-        if not self.zoomed:
+        if not self.regions:
             return rows
         shares = [
             f"{zoom.model} {math.exp(zoom.log_share):.2g}" if zoom.region is not None else f"{zoom.model} all of it"
@@ -201,8 +203,8 @@ def compare(
     Returns
     -------
     ZoomedAnswer
-        An `Answer`, with the regions and what makes up its error. Where no region was worth it, `zoomed` is False and
-        the answer is the global estimator's.
+        An `Answer`, with the regions and what makes up its error. Where there was nothing to narrow, `zoomed` is False,
+        and the rest of the budget went into the whole models.
 
     Raises
     ------
@@ -287,14 +289,12 @@ def zoom_in(
     try:
         say("2 of 3: looking for the parameters that could have made the data")
         zooms = _locate_all(estimator, checked, observed, num_obs, budget, started, num_trained, regions_seed, executor)
+        zooms = balanced(zooms, checked, before, regions_seed)
         for zoom in zooms:
             found = zoom.why or f"{math.exp(zoom.log_share):.2g} of its prior"
             say(f"        {zoom.model}: {found}")
         num_looked = sum(zoom.num_simulations for zoom in zooms)
         not_zoomed = replace(not_zoomed, regions=tuple(zooms), num_simulations=num_trained + num_looked)
-        if all(zoom.region is None for zoom in zooms):
-            why = written_list([f"{zoom.model}: {zoom.why}" for zoom in zooms])
-            return replace(not_zoomed, warnings=(*not_zoomed.warnings, f"there was nothing to zoom in on ({why})"))
         say("3 of 3: training where the data are")
         cut = [_of_size(zoom.truncated(one), num_obs) for zoom, one in zip(zooms, checked, strict=True)]
         nearby = fit(
@@ -401,6 +401,31 @@ def _locate_all(
     ]  # fmt: skip
 
 
+def balanced(zooms: list[Zoom], models: Sequence[Model], before: Answer, seed: np.random.SeedSequence) -> list[Zoom]:
+    """Return the zooms, a wider one of the model whose own leaves the rival far behind.
+
+    Where one model is narrowed and the other cannot be, or less, the narrowed one makes data like these so much more
+    often that its rival's hardly count: harder to compare than the whole models. `before` says about how much the data
+    favour one of the whole models.
+    """
+    pair = [before.names.index(before.model), before.names.index(before.against)]
+    odds = before.log_bf - (zooms[pair[0]].log_factor - zooms[pair[1]].log_factor)
+    if abs(odds) <= MOST_ODDS:
+        return zooms
+    sign, narrow = (1.0, pair[0]) if odds > 0 else (-1.0, pair[1])
+    # Narrowest first: of equals the narrower one.
+    stages = (zooms[narrow], *reversed(zooms[narrow].wider))
+    best = min(stages, key=lambda stage: abs(odds + sign * (zooms[narrow].log_factor - stage.log_factor)))
+    if best is zooms[narrow]:
+        return zooms
+    chosen = replace(best, num_simulations=zooms[narrow].num_simulations, outside=0.0, at_edge=0.0)
+    if chosen.region is None:
+        chosen = replace(chosen, why="narrowing it would leave its rival far behind")
+    else:
+        chosen = counted(chosen, models[narrow], seed.spawn(1)[0])
+    return [chosen if k == narrow else zoom for k, zoom in enumerate(zooms)]
+
+
 @dataclass(frozen=True)
 class OfSize:
     """A simulator of data sets with a fixed number of observations, by one that is told how many."""
@@ -495,7 +520,7 @@ def _zoomed(before: ZoomedAnswer, nearby: BayesFactor, observed: Data, prior: ND
         interval = (bound, math.inf) if sign > 0 else (-math.inf, bound)
     answered = replace(
         before,
-        zoomed=True,
+        zoomed=any(zoom.region is not None for zoom in before.regions),
         log_bf=log_bf,
         error=math.hypot(training, shares, kept),
         interval=interval,
@@ -512,6 +537,8 @@ def _zoomed_warnings(answer: ZoomedAnswer, nearby: BayesFactor, pair: Sequence[i
     """Return what should make a reader of a zoomed answer careful, in words."""
     said = []
     assert answer.interval is not None
+    if nearby.record.hardly_begun:
+        said.append(f"training near the data has hardly begun ({nearby.record.num_steps} steps); give it more time")
     if answer.bounded:
         weakest = min(answer.interval, key=abs)
         said.append(

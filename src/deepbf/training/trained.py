@@ -15,6 +15,9 @@ from deepbf.networks.base import AbstractNetwork, AbstractPreparation
 from deepbf.standardise import Standardiser
 from deepbf.support import Typicality
 
+# After five steps of the built-in example, members said 0.05 +- 0.06 for an exact 5.45.
+FEWEST_STEPS = 100
+
 
 @dataclass(frozen=True)
 class TrainingRecord:
@@ -28,6 +31,11 @@ class TrainingRecord:
     # Of the fits that this one went on from.
     num_earlier_simulations: int = 0
     history: list[dict[str, float]] = field(default_factory=list)
+
+    @property
+    def hardly_begun(self) -> bool:
+        """Whether there were so few steps that members may agree because none has moved yet."""
+        return self.num_steps < FEWEST_STEPS and not self.num_earlier_simulations
 
 
 @dataclass(frozen=True)
