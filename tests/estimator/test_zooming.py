@@ -152,9 +152,9 @@ def test_a_model_is_not_narrowed_so_far_that_its_rival_hardly_counts() -> None:
 
     # The log odds of the narrowed models are the log Bayes factor plus 6: fine within 4.
     assert narrowed_for(-5.0) is narrow
-    # At a log Bayes factor of 1 nothing should be narrowed, at -2 a little.
+    # At a log Bayes factor of 1 nothing should be narrowed, at -1 a little.
     assert narrowed_for(1.0).region is None
-    little = narrowed_for(-2.0)
+    little = narrowed_for(-1.0)
     assert little.region is SOME_REGION
     # Counted anew, among draws of the prior: half of them are positive.
     assert little.log_share == pytest.approx(math.log(0.5), abs=0.05)
