@@ -45,7 +45,7 @@ format: setup ## rewrite files in the house format
 	$(BIN)/ruff format
 
 BENCHMARKS := accuracy few overlap evaluate abc bridge trees toolkit sizes lengths variants models losses schedules \
-	tailoring sensitivity posteriors criticism support influenza
+	tailoring zoom sensitivity posteriors criticism support influenza
 # Benchmarks whose script has another name, or takes arguments.
 SCRIPT_schedules := losses.py --losses cross_entropy --schedules auto thorough
 SCRIPT_reproduction := reproduction_time.py

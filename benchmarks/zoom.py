@@ -93,6 +93,8 @@ def measure(study: problems.Study, seconds: float, seed: int, number: int, done:
             "global": told.log_bf,
             "global_interval": told.interval,
             **{key: value for key, value in answer.to_dict().items() if key in KEPT},
+            # JSON's infinity, which Python reads.
+            "interval": answer.interval,
         }
         with RESULTS.open("a") as file:
             file.write(json.dumps(line) + "\n")

@@ -179,6 +179,8 @@ def test_evidence_beyond_what_simulations_show_is_a_bound(normal_mean: deepbf.Ba
     assert 1.0 < found.interval[0] < exact(observed)
     assert "more than" in str(found)
     assert found.warnings
+    # JSON knows no infinity.
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["interval"] == [found.interval[0], None]
 
 
 def test_a_budget_too_small_for_a_second_fit(normal_mean: deepbf.BayesFactor) -> None:

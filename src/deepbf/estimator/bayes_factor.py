@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student_t
 
 from deepbf import _checks, losses
-from deepbf._compilation import IN_A_HURRY, compiled, in_batches
+from deepbf._compilation import compiled, in_batches
 from deepbf._numerics import ensemble_error, log_evidence, log_posterior_probs, log_ratio
 from deepbf.answer import Answer, TailArea
 from deepbf.estimator.curves import LogBfCurve, LogBfPath, curve_over, path_of
@@ -68,10 +68,7 @@ class CompiledEnsemble:
     @cached_property
     def summaries_and_log_odds(self) -> Callable[[jax.Array], tuple[jax.Array, jax.Array]]:
         """The map from standardised data to both."""
-        return compiled(
-            _rows_and_log_odds, self._ensemble.preparation, self._ensemble.networks, self._ensemble.spread,
-            options=IN_A_HURRY,
-        )  # fmt: skip
+        return compiled(_rows_and_log_odds, self._ensemble.preparation, self._ensemble.networks, self._ensemble.spread)
 
     @cached_property
     def summaries(self) -> Callable[[jax.Array], jax.Array]:

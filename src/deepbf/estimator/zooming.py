@@ -97,7 +97,7 @@ class ZoomedAnswer(Answer):
         return cls(**({field.name: getattr(answer, field.name) for field in fields(answer)} | changes))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data, ready for JSON."""
+        """Return plain data, ready for JSON: the open end of an interval is None."""
         regions = [
             {
                 "model": zoom.model,
@@ -112,8 +112,10 @@ class ZoomedAnswer(Answer):
             }
             for zoom in self.regions
         ]
+        interval = self.interval and tuple(end if math.isfinite(end) else None for end in self.interval)
         # Regions hold arrays of draws, which are no part of what is told.
-        return {**super(ZoomedAnswer, replace(self, regions=())).to_dict(), "regions": regions}
+        told = super(ZoomedAnswer, replace(self, regions=())).to_dict()
+        return {**told, "regions": regions, "interval": interval}
 
     def _rows(self) -> list[tuple[str, str]]:
         rows = super()._rows()
