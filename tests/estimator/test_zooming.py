@@ -14,6 +14,7 @@ import deepbf
 from deepbf.estimator import PartialCompareError
 from deepbf.estimator.regions import Box, RankScale, Region, Zoom
 from deepbf.estimator.zooming import balanced
+from deepbf_studies import problems
 from deepbf_studies.problems import normal_mean_log_bf
 from tests import simulators
 from tests.simulators import FREE_MEAN, NORMAL_MEAN, NUM_OBS, ZERO_MEAN, Floats
@@ -126,6 +127,30 @@ def test_three_models(three_means: deepbf.BayesFactor) -> None:
     first, _, last = found.log_evidence
     assert abs(first - last) < 4 * found.error
     assert found.error < 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["correlated-covariates", "five-counts", "random-effects", "logistic-fixed", "image-blob", "covariate"]
+)
+def test_data_of_every_structure(name: str) -> None:
+    study = problems.load(name)
+    data = study.models[0].simulate(1, seed=11).data
+    observed = {key: array[0] for key, array in data.items()} if isinstance(data, dict) else data[0]
+    found = deepbf.compare(
+        study.models, observed, structure=study.structure, covariates=study.covariates, steps=300, seed=1, model=0,
+        over=1, progress=False,
+    )  # fmt: skip
+    if study.exact_log_evidence is None:
+        true = float(study.exact_log_bf(data)[0])
+    else:
+        evidence = study.exact_log_evidence(data)[0]
+        true = float(evidence[0] - evidence[1])
+    assert found.interval is not None
+    assert found.error is not None
+    # Few steps: intervals are wide, and where evidence is strong, bounds.
+    margin = 2 * found.error
+    assert found.interval[0] - margin < true < found.interval[1] + margin
 
 
 def test_models_without_parameters_leave_nothing_to_zoom_in_on() -> None:
