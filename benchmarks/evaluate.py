@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 
 import deepbf
-from deepbf.estimator.bayes_factor import MANY_DATASETS
 from deepbf.networks.ensemble import ensemble_log_odds
+from deepbf.training.intake import PREPARE_ROWS
 from deepbf_studies import problems
 
 NUM_DATASETS = 100_000
@@ -49,10 +49,10 @@ def flops_a_dataset(bf: deepbf.BayesFactor) -> float:
 
     XLA's own count takes the body of a loop once, whatever its length, so this one walks the program itself.
     """
-    batch = jnp.zeros((MANY_DATASETS, *bf.data_shape), jnp.float32)
+    batch = jnp.zeros((PREPARE_ROWS, *bf.data_shape), jnp.float32)
     preparation, networks = bf.ensemble.preparation, bf.ensemble.networks
     program = jax.make_jaxpr(lambda data: ensemble_log_odds(networks, preparation(data)))(batch)
-    return count_flops(program.jaxpr) / MANY_DATASETS
+    return count_flops(program.jaxpr) / PREPARE_ROWS
 
 
 def count_flops(program: Any) -> float:

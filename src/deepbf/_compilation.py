@@ -11,7 +11,7 @@ import hashlib
 import os
 import platform
 from collections.abc import Callable, Hashable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -86,6 +86,43 @@ def _program(function: Callable[..., Any], form: Form, options: Options) -> Call
         return function(*eqx.combine(arrays, static), *inputs)
 
     return run
+
+
+# One at a time: the other core simulates, and prepares what comes.
+_BACKGROUND = ThreadPoolExecutor(1, thread_name_prefix="compiling")
+
+
+class CompiledAhead:
+    """A compiled function whose program can be asked for before it is needed: it then compiles in the background.
+
+    Parameters
+    ----------
+    function
+        What is compiled, a function of arrays and trees of them.
+    donated
+        The argument whose memory the result takes over, by number; None if there is none.
+    """
+
+    def __init__(self, function: Callable[..., Any], donated: int | None = None) -> None:
+        keep_programs()
+        self._jitted = jax.jit(function, donate_argnums=() if donated is None else donated)
+        self._programs: dict[Form, Future[Any]] = {}
+
+    def ask(self, *inputs: Any) -> None:
+        """Compile for inputs like these, arrays or `jax.ShapeDtypeStruct`s, while the caller goes on."""
+        shapes = jax.tree.map(_shape_of, inputs)
+        form = Form.of(shapes)
+        if form not in self._programs:
+            self._programs[form] = _BACKGROUND.submit(lambda: self._jitted.lower(*shapes).compile())
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Return the function of these arrays, by the program that was asked for, if one was."""
+        program = self._programs.get(Form.of(jax.tree.map(_shape_of, inputs)))
+        return self._jitted(*inputs) if program is None else program.result()(*inputs)
+
+
+def _shape_of(array: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(array.shape, array.dtype)
 
 
 def in_batches(

@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import deepbf
 from deepbf import BayesFactor
-from deepbf.estimator.bayes_factor import FEW_DATASETS, MANY_DATASETS
+from deepbf.estimator.bayes_factor import FEW_DATASETS
+from deepbf.training.intake import PREPARE_ROWS
 from tests import simulators
 from tests.simulators import NORMAL_MEAN, NUM_OBS, THREE_MEANS, simulate_truth
 from tests.untrained import untrained
@@ -152,8 +153,8 @@ def test_an_answer_does_not_depend_on_the_rest_of_the_batch(normal_mean: BayesFa
     few = normal_mean.log_bf(DATA[:FEW_DATASETS])
     assert_array_equal(normal_mean.log_bf(DATA[3:5]), few[3:5])
     # Two programs answer, for few and for many data sets: the same up to rounding.
-    many = normal_mean.log_bf(np.resize(DATA, (MANY_DATASETS + 9, NUM_OBS)))
-    assert many.shape == (MANY_DATASETS + 9,)
+    many = normal_mean.log_bf(np.resize(DATA, (PREPARE_ROWS + 9, NUM_OBS)))
+    assert many.shape == (PREPARE_ROWS + 9,)
     assert_allclose(many[:FEW_DATASETS], few, rtol=1e-4, atol=1e-4)
     assert_array_equal(many[: len(DATA)], many[50 * len(DATA) : 51 * len(DATA)])
 

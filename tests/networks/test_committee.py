@@ -20,6 +20,7 @@ from deepbf.networks.ensemble import (
     stacking_weights,
 )
 from deepbf.networks.vector import ScaledMLP, plain_vector, prepare_vector
+from tests.reading import read
 
 
 def held_out(num_datasets: int = 4000) -> tuple[np.ndarray, ...]:
@@ -160,7 +161,7 @@ def test_every_part_reads_its_own_columns() -> None:
     kind = committee_kind(NetworkKind(prepare_vector, ScaledMLP, 5e-3), NetworkKind(plain_vector, FreeNetwork, 2e-3))
     preparation = kind.fit_preparation(pilot)
     layout = preparation.layout((4,))
-    rows = preparation(jnp.asarray(pilot[0]))
+    rows = jnp.asarray(read(preparation, pilot[0]))
     assert rows.shape == (300, layout.width)
     assert layout.width == layout.num_summary + layout.num_beside
     networks = init_ensemble(kind, layout, 2, 2, jax.random.key(1))

@@ -23,6 +23,7 @@ from deepbf.networks.image_features import (
 from deepbf.networks.image_predictions import Predictions, neighbours_before
 from deepbf.networks.images import CHANNELS, WINDOW, ConvImage, ImageSummary
 from deepbf_studies import problems
+from tests.reading import read
 
 Floats = NDArray[np.float64]
 
@@ -143,7 +144,7 @@ def test_predictions_make_the_exact_bayes_factor_of_fields_in_one_direction() ->
         return -0.5 * 64 * np.log(squares) - 0.5 * 56 * np.log(1 - slope**2)
 
     exact = log_density(slopes[0]) - log_density(slopes[1])
-    found = np.asarray(Predictions.fit(pilot)(as_images(jnp.asarray(images, jnp.float32))))
+    found = read(Predictions.fit(pilot), as_images(jnp.asarray(images, jnp.float32)))
     difference = found[:, 0] - found[:, 1] - exact
     assert exact.std() > 2
     assert difference.std() < 0.5
@@ -154,7 +155,7 @@ def test_predictions_of_gaussian_fields_are_near_the_exact_answer_without_traini
     study = problems.load("field", num_obs=8)
     pilot = [model.simulate(4096, seed=1).data.astype(np.float32) for model in study.models]
     images = np.concatenate([model.simulate(500, seed=2).data for model in study.models])
-    found = np.asarray(Predictions.fit(pilot)(as_images(jnp.asarray(images, jnp.float32))))
+    found = read(Predictions.fit(pilot), as_images(jnp.asarray(images, jnp.float32)))
     exact = study.exact_log_bf(images)
     # A quarter of the spread of the exact answers.
     assert np.sqrt(np.mean((found[:, 0] - found[:, 1] - exact) ** 2)) < 0.25 * exact.std()
@@ -193,7 +194,7 @@ def test_summaries_are_finite_whatever_the_shape_and_as_wide_as_they_say(shape: 
     extremes = np.array([0.0, 1e-30, 1e15, -1e15, 1.0], np.float32)
     data = np.concatenate([np.random.default_rng(1).choice(extremes, (50, *shape)), np.zeros((1, *shape), np.float32)])
     preparation = ImageSummary.fit_with_values(pilot)
-    rows = np.asarray(preparation(jnp.asarray(data)))
+    rows = read(preparation, data)
     assert np.isfinite(rows).all()
     assert rows.shape[1] == preparation.layout(shape).width
 
@@ -201,7 +202,7 @@ def test_summaries_are_finite_whatever_the_shape_and_as_wide_as_they_say(shape: 
 def test_images_that_never_vary_make_a_summary_all_the_same() -> None:
     pilot = [np.full((100, 4, 4), float(k), np.float32) for k in range(2)]
     for fit in (ImageSummary.fit, plain_image):
-        assert np.isfinite(np.asarray(fit(pilot)(jnp.asarray(pilot[0][:5])))).all()
+        assert np.isfinite(read(fit(pilot), pilot[0][:5])).all()
 
 
 def test_channels_are_counted_one_by_one() -> None:
@@ -239,7 +240,7 @@ def test_a_blob_at_an_unknown_place_shows_in_one_column() -> None:
         image[i : i + window, j : j + window] += rng.standard_normal()
     sums = np.lib.stride_tricks.sliding_window_view(data, (window, window), axis=(1, 2)).sum(axis=(3, 4))
     exact = np.asarray(logsumexp(0.5 * variance * sums**2 / (1 + variance * window**2), axis=(1, 2)))
-    rows = np.asarray(plain_image([data, data])(jnp.asarray(data)))
+    rows = read(plain_image([data, data]), data)
     correlations = [abs(np.corrcoef(column, exact)[0, 1]) for column in rows.T if column.std() > 0]
     # The variance of the noise is known to the exact answer, and not to the scan.
     assert max(correlations) > 0.85
@@ -252,7 +253,7 @@ def test_the_first_layer_is_a_convolution(shape: tuple[int, ...]) -> None:
     preparation = ImageSummary.fit_with_values(pilot)
     layout = preparation.layout(shape)
     network = ConvImage(layout, 2, key=jax.random.key(1))
-    rows = preparation(jnp.asarray(pilot[0][:4]))
+    rows = jnp.asarray(read(preparation, pilot[0][:4]))
     values = np.asarray(rows)[:, layout.num_summary :].reshape(4, shape[0], shape[1], -1)
     pooled = np.asarray(network._pooled(jnp.asarray(values)))
     kernels = np.asarray(network.layers[0].weight).reshape(CHANNELS[0], WINDOW, WINDOW, -1)

@@ -1,6 +1,5 @@
 """Plain views: what they read, that order and absent observations mean what they should, and that all is finite."""
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -11,6 +10,7 @@ from deepbf.networks.nested import plain_groups
 from deepbf.networks.series_features import plain_series
 from deepbf.networks.sets import MOST_ORDERED, MOST_PLACES, PLACES_COUNT_AS, SortedColumns, plain_set
 from deepbf.networks.vector import fit_vector_columns, plain_vector, tyler_scatter
+from tests.reading import read
 
 SHAPES = {plain_vector: (6,), plain_set: (9,), plain_series: (20,), plain_groups: (4, 5), plain_image: (6, 5)}
 EXTREMES = np.array([0.0, 1e-30, 1e15, -1e15, 1.0], np.float32)
@@ -25,7 +25,7 @@ def test_the_order_of_a_set_means_nothing(shape: tuple[int, ...]) -> None:
     pilot = pilot_of(shape)
     view = plain_set(pilot)
     turned = pilot[0][:, np.random.default_rng(1).permutation(shape[0])]
-    assert_allclose(view(jnp.asarray(turned)), view(jnp.asarray(pilot[0])), atol=2e-4)
+    assert_allclose(read(view, turned), read(view, pilot[0]), atol=2e-4)
 
 
 @pytest.mark.parametrize(("num_obs", "num_places"), [(9, 9), (100, MOST_PLACES), (MOST_ORDERED + 1, 2)])
@@ -41,7 +41,7 @@ def test_values_at_places_count_as_a_few_columns_however_many_they_are(
     assert isinstance(columns, SortedColumns)
     # Waiting times crowd at 0, and are seen by the logarithms of their distances from it, too.
     assert (columns.num_places, columns.num_distances) == (num_places, int(positive))
-    found = np.concatenate([columns(jnp.asarray(data)) for data in pilot])
+    found = np.concatenate([read(columns, data) for data in pilot])
     assert found.shape[1] == len(columns.at_places)
     variances = (found.std(axis=0) / np.asarray(view.spread)) ** 2
     assert_allclose(variances[~columns.at_places], 1.0, rtol=1e-3)
@@ -54,7 +54,7 @@ def test_views_are_finite_for_all_finite_data_and_as_wide_as_they_say(fit) -> No
     shape = SHAPES[fit]
     view = fit(pilot_of(shape))
     rng = np.random.default_rng(3)
-    rows = np.asarray(view(jnp.asarray(rng.choice(EXTREMES, (500, *shape)))))
+    rows = read(view, rng.choice(EXTREMES, (500, *shape)))
     assert np.isfinite(rows).all()
     assert rows.shape == (500, view.layout(shape).width)
 
@@ -68,15 +68,15 @@ def test_padding_with_absent_observations_changes_nothing(fit, columns: tuple[in
     view = fit(pilot)
     short = pilot[0][:200]
     padded = np.concatenate([short, np.full((200, 5, *columns), np.nan, np.float32)], axis=1)
-    assert_allclose(view(jnp.asarray(padded)), view(jnp.asarray(short)), atol=1e-4)
-    assert np.isfinite(np.asarray(view(jnp.asarray(short)))).all()
+    assert_allclose(read(view, padded), read(view, short), atol=1e-4)
+    assert np.isfinite(read(view, short)).all()
 
 
 def test_columns_that_never_vary_are_zero() -> None:
     pilot = pilot_of((3,))
     for data in pilot:
         data[:, 1] = 7.0
-    rows = np.asarray(plain_vector(pilot)(jnp.asarray(pilot[0])))
+    rows = read(plain_vector(pilot), pilot[0])
     assert np.isfinite(rows).all()
     assert_allclose(rows[:, 1], 0.0, atol=1e-6)
 
@@ -110,7 +110,7 @@ def test_a_regression_of_unknown_scale_shows_in_the_distances() -> None:
         pilot.append((scale * (slopes @ design[:num_slopes] + rng.standard_normal((4096, 10)))).astype(np.float32))
     view = plain_vector(pilot)
     # Ten values, no logarithms of counts, then a log distance from either model, scaled.
-    found = np.asarray(view(jnp.asarray(pilot[0])))[:, 10:12]
+    found = read(view, pilot[0])[:, 10:12]
     exact = []
     for num_slopes in (2, 1):
         covariance = np.eye(10) + 4 * design[:num_slopes].T @ design[:num_slopes]
@@ -125,7 +125,7 @@ def test_vectors_that_scatters_were_fitted_to_look_like_new_ones(num_columns: in
     columns = fit_vector_columns(list(own))
     assert columns.ellipses is not None
     # The log distance from the first model, of vectors that its scatter was fitted to and of others.
-    near, far = (np.asarray(columns.ellipses(jnp.asarray(vectors[0])))[:, 0] for vectors in (own, new))
+    near, far = (read(columns.ellipses, vectors[0])[:, 0] for vectors in (own, new))
     error = np.hypot(near.std(), far.std()) / np.sqrt(num_vectors)
     assert far.mean() - near.mean() < 0.5 * far.std() + 3 * error
 
@@ -146,7 +146,7 @@ def test_an_event_at_an_unknown_time_shows_in_one_column() -> None:
     data[:500] += 1.5 * rng.standard_normal((500, 1)) * during
     sums = np.lib.stride_tricks.sliding_window_view(data, window, axis=1).sum(axis=2)
     exact = np.asarray(logsumexp(0.5 * variance * sums**2 / (1 + variance * window), axis=1))
-    rows = np.asarray(plain_series([data, data])(jnp.asarray(data)))
+    rows = read(plain_series([data, data]), data)
     correlations = [abs(np.corrcoef(column, exact)[0, 1]) for column in rows.T if column.std() > 0]
     # The variance of the noise is known to the exact answer, and not to the scan.
     assert max(correlations) > 0.85

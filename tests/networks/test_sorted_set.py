@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
 import deepbf
+from deepbf._compilation import compiled
 from deepbf.networks.sets import (
     SortedSet,
     _layout_with_size,
@@ -16,6 +17,7 @@ from deepbf.networks.sets import (
     sorted_features,
 )
 from deepbf_studies import problems
+from tests.reading import read
 
 NUM_OBS = 5
 
@@ -34,16 +36,12 @@ def with_absent(data: NDArray[np.float32], seed: int = 2) -> NDArray[np.float32]
     return np.where(absent, np.nan, data)
 
 
-def rows_of(preparation: SortedSet, data: NDArray[np.float32]) -> NDArray[np.float32]:
-    return np.asarray(preparation(jnp.asarray(data, jnp.float32)))
-
-
 @pytest.mark.parametrize("number", [1, 2, 3, 7, 32, 33, 100])
 def test_values_come_in_increasing_order_ties_and_all(number: int) -> None:
     values = np.random.default_rng(number).normal(size=(40, number)).round(1).astype(np.float32)
     values[0] = 1e30
     values[1] = -1e30
-    assert_array_equal(in_increasing_order(jnp.asarray(values)), np.sort(values, axis=1))
+    assert_array_equal(compiled(in_increasing_order)(jnp.asarray(values)), np.sort(values, axis=1))
 
 
 @pytest.mark.parametrize("num_places", [2, 5, 9, 10])
@@ -58,10 +56,10 @@ def test_places_are_even_steps_from_the_least_to_the_greatest(num_places: int) -
 def test_the_order_of_observations_does_not_matter(counts: bool, varies: bool) -> None:
     data = [with_absent(one) if varies else one for one in pilot(counts=counts)]
     preparation = SortedSet.fit(data)
-    rows = rows_of(preparation, data[0])
+    rows = read(preparation, data[0])
     assert rows.shape[1] == preparation.layout((NUM_OBS,)).width
     shuffled = np.random.default_rng(3).permuted(data[0], axis=1)
-    assert_allclose(rows_of(preparation, shuffled), rows, atol=1e-4)
+    assert_allclose(read(preparation, shuffled), rows, atol=1e-4)
 
 
 @pytest.mark.parametrize("counts", [False, True])
@@ -92,22 +90,22 @@ def test_room_for_more_observations_changes_nothing() -> None:
     preparation = SortedSet.fit(data)
     three = pilot()[1][:50, :3]
     padded = np.concatenate([np.full((50, 1), np.nan, np.float32), three, np.full((50, 4), np.nan, np.float32)], axis=1)
-    assert_allclose(rows_of(preparation, padded), rows_of(preparation, three), atol=1e-4)
+    assert_allclose(read(preparation, padded), read(preparation, three), atol=1e-4)
     layout = preparation.layout((NUM_OBS,))
     assert layout == _layout_with_size(preparation.scales.num_linear, preparation.scales.num_columns)
-    assert_allclose(rows_of(preparation, three)[:, -1], 3 / NUM_OBS)
+    assert_allclose(read(preparation, three)[:, -1], 3 / NUM_OBS)
     # Counted as half of what they are, frequencies stay and the number does not.
     half = np.asarray(preparation(jnp.asarray(three), fraction=0.5))
     assert_allclose(half[:, -1], 1.5 / NUM_OBS)
     num_linear = preparation.scales.num_linear
-    assert_array_equal(half[:, :num_linear], rows_of(preparation, three)[:, :num_linear])
+    assert_array_equal(half[:, :num_linear], np.asarray(preparation(jnp.asarray(three)))[:, :num_linear])
 
 
 @pytest.mark.parametrize("counts", [False, True])
 def test_extremes_stay_finite(counts: bool) -> None:
     preparation = SortedSet.fit(pilot(counts=counts))
     extremes = np.array([[1e15] * NUM_OBS, [-1e15] * NUM_OBS, [0.0] * NUM_OBS, [1e15, -1e15, 0, 1, -1]], np.float32)
-    rows = rows_of(preparation, extremes)
+    rows = read(preparation, extremes)
     assert np.isfinite(rows).all()
     assert np.abs(rows).max() < 1e6
 

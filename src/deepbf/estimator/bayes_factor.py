@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student_t
@@ -32,6 +30,7 @@ from deepbf.networks.base import AbstractNetwork, prepare
 from deepbf.networks.ensemble import TwoViews, ensemble_log_odds
 from deepbf.networks.sets import SetSummary, SortedSet
 from deepbf.support import FEWEST_OF_SIZE, Support, of_about_the_size, support_of
+from deepbf.training.intake import prepared_at_once
 from deepbf.training.schedule import Budget
 from deepbf.training.trained import TrainedEnsemble, TrainingRecord
 
@@ -40,9 +39,8 @@ if TYPE_CHECKING:
     from deepbf.evaluation import Evaluation
     from deepbf.evaluation.design import Design
 
-# Two compiled sizes: one that answers a single data set at once, one that keeps the processor busy for thousands.
+# Networks that read whole data sets take long for a batch of thousands: up to so many data sets have one of their own.
 FEW_DATASETS = 16
-MANY_DATASETS = 4096
 # A spread above one natural unit means that the members agree on no more than the order of magnitude.
 WIDE_SPREAD = 1.0
 # Nats by which an estimator must beat a guess, or it says that it knows nothing: models whose data differ less than
@@ -55,36 +53,40 @@ FEWEST_FAR_OUT = 3000
 
 
 class CompiledEnsemble:
-    """The maps of a trained ensemble, each compiled when it is first called."""
+    """The maps of a trained ensemble, each compiled when it is first called.
+
+    Data sets are prepared in batches of the size that training had, by its program: compiling another one, for a
+    smaller batch, would take longer than a thousand answers.
+    """
 
     def __init__(self, ensemble: TrainedEnsemble) -> None:
-        self._ensemble = ensemble
+        self.batch_size = prepared_at_once(ensemble.layout.shape)
+        self.standardiser = ensemble.standardiser
+        self._prepare = compiled(prepare, ensemble.preparation)
+        self._read = compiled(_log_odds, ensemble.networks, ensemble.spread)
 
-    @cached_property
-    def log_odds(self) -> Callable[[jax.Array], jax.Array]:
-        """The map from standardised data to log odds, shape (ensemble, batch, K - 1)."""
-        return compiled(_log_odds, self._ensemble.preparation, self._ensemble.networks, self._ensemble.spread)
+    def rows(self, data: NDArray[np.generic]) -> NDArray[np.float32]:
+        """Return what the networks read, one row per data set."""
+        return in_batches(self._prepare, data, self.batch_size, before=self.standardiser)
 
-    @cached_property
-    def summaries_and_log_odds(self) -> Callable[[jax.Array], tuple[jax.Array, jax.Array]]:
-        """The map from standardised data to both."""
-        return compiled(_rows_and_log_odds, self._ensemble.preparation, self._ensemble.networks, self._ensemble.spread)
+    def log_odds_of_rows(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return each member's log odds, shape (ensemble, batch, K - 1), from what networks read."""
+        return in_batches(self._read, rows, FEW_DATASETS if len(rows) <= FEW_DATASETS else self.batch_size, axis=1)
 
-    @cached_property
-    def summaries(self) -> Callable[[jax.Array], jax.Array]:
-        """The map from standardised data to what the networks read."""
-        return compiled(prepare, self._ensemble.preparation)
+    def log_odds(self, data: NDArray[np.generic]) -> NDArray[np.float32]:
+        """Return each member's log odds, shape (ensemble, batch, K - 1)."""
+        if len(data) <= FEW_DATASETS:
+            return self.log_odds_of_rows(self.rows(data))
+
+        # The rows of many data sets would fill the memory.
+        def read(batch: jax.Array) -> jax.Array:
+            return self._read(self._prepare(batch))
+
+        return in_batches(read, data, self.batch_size, axis=1, before=self.standardiser)
 
 
-def _log_odds(preparation: Any, networks: AbstractNetwork, spread: float, data: jax.Array) -> jax.Array:
-    return ensemble_log_odds(networks, preparation(data), spread)
-
-
-def _rows_and_log_odds(
-    preparation: Any, networks: AbstractNetwork, spread: float, data: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    rows = preparation(data)
-    return rows, ensemble_log_odds(networks, rows, spread)
+def _log_odds(networks: AbstractNetwork, spread: float, rows: jax.Array) -> jax.Array:
+    return ensemble_log_odds(networks, rows, spread)
 
 
 def _fractional_log_odds(
@@ -257,8 +259,8 @@ class BayesFactor:
             )  # fmt: skip
         prior = self.prior_or_own(prior_probs)
         data = self.layout.check_one("observed", observed, values=self.values, extrapolate=extrapolate)
-        summaries, log_odds = self._read_one(data)
-        evidence = log_evidence(log_odds)
+        summaries, log_odds = self.summaries_and_log_odds(data)
+        evidence = log_evidence(log_odds[:, 0])
         mean_evidence = evidence.mean(axis=0)
         first, second = self.compared_pair(mean_evidence, prior, model, over)
         members = evidence[:, first] - evidence[:, second]
@@ -471,8 +473,7 @@ class BayesFactor:
         """
         if len(data) == 0:
             return np.zeros((self.num_members, 0, len(self.names) - 1), np.float32)
-        batch_size = FEW_DATASETS if len(data) <= FEW_DATASETS else MANY_DATASETS
-        return in_batches(self.compiled.log_odds, data, batch_size, axis=1, before=self.ensemble.standardiser)
+        return self.compiled.log_odds(data)
 
     def fractional_log_odds(self, data: NDArray[np.generic], fraction: float) -> NDArray[np.float32]:
         """Return each member's log odds for the likelihood to the power `fraction`, shape (ensemble, batch, K - 1).
@@ -489,22 +490,16 @@ class BayesFactor:
                 f"most) in fit; the estimator has network={self.network!r}."
             )
         evaluate = compiled(_fractional_log_odds, preparation, networks, spread, fraction)
-        batch_size = FEW_DATASETS if len(data) <= FEW_DATASETS else MANY_DATASETS
-        return in_batches(evaluate, data, batch_size, axis=1, before=self.ensemble.standardiser)
+        return in_batches(evaluate, data, self.compiled.batch_size, axis=1, before=self.ensemble.standardiser)
 
     def summaries(self, data: NDArray[np.generic]) -> NDArray[np.float32]:
         """Return what the networks read, one row per data set; `data` are as for `log_odds_members`, at least one."""
-        batch_size = FEW_DATASETS if len(data) <= FEW_DATASETS else MANY_DATASETS
-        return in_batches(self.compiled.summaries, data, batch_size, before=self.ensemble.standardiser)
+        return self.compiled.rows(data)
 
-    def _read_one(self, data: NDArray[np.generic]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return the summary of one checked data set, shape (1, columns), and its log odds, (ensemble, K - 1).
-
-        The data are prepared once for both.
-        """
-        batch = np.repeat(self.ensemble.standardiser(data), FEW_DATASETS, axis=0)
-        summaries, log_odds = self.compiled.summaries_and_log_odds(jnp.asarray(batch))
-        return np.asarray(summaries)[:1], np.asarray(log_odds)[:, 0]
+    def summaries_and_log_odds(self, data: NDArray[np.generic]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return what the networks read, and each member's log odds; data sets are prepared once for both."""
+        rows = self.compiled.rows(data)
+        return rows, self.compiled.log_odds_of_rows(rows)
 
     def _checked(self, argument: str, data: Data, extrapolate: bool) -> NDArray[np.generic]:
         return self.layout.check(argument, data, values=self.values, extrapolate=extrapolate)

@@ -20,6 +20,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -41,6 +42,7 @@ from deepbf.models.hyperparameters import describe
 from deepbf.models.model import Model, ModelSet, SimulationError, masked_where_absent
 from deepbf.simulation import check_executor
 from deepbf.training.schedule import Budget
+from deepbf.training.trained import BudgetTooSmallError
 
 # Of the budget, what the fit on the whole models gets where no estimator is passed.
 GLOBAL_SHARE = 0.3
@@ -243,11 +245,18 @@ def compare(
             )
         _check_early(model_set, observed, structure, covariates)
         say("1 of 3: training on the whole models")
+        run = partial(
+            fit, model_set.models, structure=structure, covariates=covariates, prior_probs=model_set.prior_probs,
+            executor=executor, seed=seed, progress=progress,
+        )  # fmt: skip
         try:
-            estimator = fit(
-                model_set.models, structure=structure, covariates=covariates, prior_probs=model_set.prior_probs,
-                executor=executor, seed=seed, progress=progress, **_share_of(budget, GLOBAL_SHARE),
-            )  # fmt: skip
+            try:
+                estimator = run(**_share_of(budget, GLOBAL_SHARE))
+            except BudgetTooSmallError:
+                # The first time, compiling takes long; it is done now.
+                left = _left_of(budget, started, 0, 0)["seconds"]
+                say(f"        preparing took long; training again, with half of the {left:.0f} seconds that are left")
+                estimator = run(seconds=left / 2)
         except PartialFitError as error:
             raise _failure(error, None if error.partial is None else error.partial.compare(observed)) from error
         num_trained = estimator.record.num_simulations
@@ -314,10 +323,9 @@ def zoom_in(
         raise _failure(error, kept) from error
     except SimulationError as error:
         raise _failure(error, not_zoomed) from error
-    except KeyboardInterrupt:
-        return replace(
-            not_zoomed, warnings=(*not_zoomed.warnings, "it was interrupted before it had zoomed in on the data")
-        )
+    except (KeyboardInterrupt, BudgetTooSmallError) as error:
+        why = "the budget ended" if isinstance(error, BudgetTooSmallError) else "it was interrupted"
+        return replace(not_zoomed, warnings=(*not_zoomed.warnings, f"{why} before it had zoomed in on the data"))
     return _zoomed(not_zoomed, nearby, observed, prior)
 
 
@@ -377,8 +385,8 @@ def _locate_all(
     """Return what is known of the region of each model."""
 
     def read_packed(packed: NDArray[np.generic]) -> NDArray[np.floating]:
-        odds = estimator.log_odds_members(packed).mean(axis=0)
-        return np.concatenate([estimator.summaries(packed), odds], axis=1)
+        rows, odds = estimator.summaries_and_log_odds(packed)
+        return np.concatenate([rows, odds.mean(axis=0)], axis=1)
 
     def read(data: Any) -> NDArray[np.floating]:
         return read_packed(estimator.layout.check("data", masked_where_absent(data), values=estimator.values))

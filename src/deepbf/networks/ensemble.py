@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -167,8 +168,13 @@ def committee_kind(informed: NetworkKind | None, free: NetworkKind, simple: Sequ
     kinds = (*(() if informed is None else (informed,)), free, *simple)
 
     def fit(pilot: Pilot) -> AbstractPreparation:
-        plain = free.fit_preparation(pilot)
-        return plain if informed is None else TwoViews(informed.fit_preparation(pilot), plain)
+        if informed is None:
+            return free.fit_preparation(pilot)
+        # Most of fitting either is compilation, which leaves the other core free.
+        with ThreadPoolExecutor(1) as thread:
+            summary = thread.submit(informed.fit_preparation, pilot)
+            plain = free.fit_preparation(pilot)
+            return TwoViews(summary.result(), plain)
 
     inits, rates = tuple(kind.init for kind in kinds), tuple(kind.peak_rate / peak_rate for kind in kinds)
     init = InitCommittee(inits, rates, informed is not None, len(simple))

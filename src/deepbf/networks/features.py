@@ -253,6 +253,9 @@ def log_density_of_scale(
 
 MOST_PER_MODEL = 8
 DATASETS_PER_DIRECTION = 32
+# Directions are filled up with zeros to whole multiples of this, of many to multiples of more: how many are left out as
+# too faint depends on the simulations, and every other number would be another program to compile.
+DIRECTIONS_TOGETHER, MANY_TOGETHER = 8, 32
 
 
 class MultiScale(Storable):
@@ -277,9 +280,10 @@ class MultiScale(Storable):
         """
         pooled = whitening(np.concatenate(features), smallest_spread)
         own = [whitening(model_features, smallest_spread, most_per_model) for model_features in features]
-        matrix = np.concatenate([pooled[1], *(matrix for _, matrix in own)], axis=1)
-        offset = np.concatenate([pooled[0] @ pooled[1], *(mean @ matrix for mean, matrix in own)])
-        return cls(jnp.asarray(offset, jnp.float32), jnp.asarray(matrix, jnp.float32), pooled[1].shape[1])
+        filled = [_filled_up(matrix) for _, matrix in (pooled, *own)]
+        matrix = np.concatenate(filled, axis=1)
+        offset = np.concatenate([mean @ one for (mean, _), one in zip((pooled, *own), filled, strict=True)])
+        return cls(jnp.asarray(offset, jnp.float32), jnp.asarray(matrix, jnp.float32), filled[0].shape[1])
 
     @property
     def num_columns(self) -> int:
@@ -289,6 +293,13 @@ class MultiScale(Storable):
         """Return (batch, num_columns): the linear columns first, then the squashed ones."""
         scaled = features @ self.matrix - self.offset
         return jnp.concatenate([scaled[:, : self.num_linear], squash(scaled[:, self.num_linear :])], axis=1)
+
+
+def _filled_up(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the matrix with columns of zeros after its own, so that their number is one of few."""
+    number = matrix.shape[1]
+    together = DIRECTIONS_TOGETHER if number <= 2 * MANY_TOGETHER else MANY_TOGETHER
+    return np.pad(matrix, ((0, 0), (0, -number % together)))
 
 
 def whitening(

@@ -40,7 +40,7 @@ from deepbf.training.console import ProgressBar, StopOnInterrupt
 from deepbf.training.intake import POLL_SECONDS, Pilot, num_obs_of, prepared_at_once
 from deepbf.training.optimise import Goal, flat_networks, held_out_cross_entropy, init_state, make_block
 from deepbf.training.schedule import MOST_PASSES, WARM_RATE, Schedule, fitting_batch_size
-from deepbf.training.trained import PartialTrainingError, TrainedEnsemble, TrainingRecord
+from deepbf.training.trained import BudgetTooSmallError, PartialTrainingError, TrainedEnsemble, TrainingRecord
 
 Floats = NDArray[np.float32]
 
@@ -215,7 +215,7 @@ class FewTrainer:
         if (too_late or self._num_rows < FEWEST_ROWS) and stop.requested:
             raise KeyboardInterrupt
         if too_late or self._num_rows < FEWEST_ROWS:
-            raise RuntimeError(
+            raise BudgetTooSmallError(
                 f"no training step fitted into the budget: {self._num_rows} data sets per model were simulated in "
                 f"{elapsed:.1f} s, and training needs at least {FEWEST_ROWS}. Pass more seconds, or an executor with "
                 "more workers."

@@ -16,7 +16,7 @@ import optax.contrib
 from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
 
-from deepbf._compilation import FITS_HELD, IN_A_HURRY, Form
+from deepbf._compilation import FITS_HELD, IN_A_HURRY, CompiledAhead, Form
 from deepbf._numerics import cross_entropy, log_evidence
 from deepbf.layout.data_layout import DataLayout
 from deepbf.losses import Loss
@@ -46,7 +46,6 @@ class TrainingState(NamedTuple):
 
 # The mean loss of a network on a mini-batch of shape (models, batch, width), at the step of this number.
 Objective = Callable[[AbstractNetwork, jax.Array, jax.Array], jax.Array]
-Block = Callable[[TrainingState, jax.Array, jax.Array, jax.Array], tuple[TrainingState, jax.Array]]
 
 
 @dataclass(frozen=True)
@@ -128,7 +127,9 @@ def _starting(optimiser: optax.GradientTransformation) -> Callable[[NDArray[np.f
 
 
 @lru_cache(FITS_HELD)
-def make_block(form: NetworkForm, objective: Objective, optimiser: optax.GradientTransformation = ADAM) -> Block:
+def make_block(
+    form: NetworkForm, objective: Objective, optimiser: optax.GradientTransformation = ADAM
+) -> CompiledAhead:
     """Return the compiled block: up to as many steps as it is given batches, in one call.
 
     It takes the state, batches of shape (steps, members, models, batch, width), a learning rate per step, and how many
@@ -153,7 +154,6 @@ def make_block(form: NetworkForm, objective: Objective, optimiser: optax.Gradien
         averaged = state.averaged + share * (weights - state.averaged)
         return TrainingState(weights, averaged, memory, state.num_steps + 1), value
 
-    @partial(jax.jit, donate_argnums=0)
     def block(
         state: TrainingState, batches: jax.Array, rates: jax.Array, num_active: jax.Array
     ) -> tuple[TrainingState, jax.Array]:
@@ -167,13 +167,16 @@ def make_block(form: NetworkForm, objective: Objective, optimiser: optax.Gradien
         state, total = jax.lax.fori_loop(0, num_active, body, start)
         return state, total / num_active
 
-    return block
+    return CompiledAhead(block, donated=0)
 
 
 # Steps of a weight matrix, in learning rates: its entries then move about as far as Adam's would.
 ORTHOGONAL_RATE = 3.0
 # Matrices with fewer rows or columns are read-outs, which Adam does better.
 FEWEST_ORTHOGONAL = 8
+# Five steps of the iteration with optax's coefficients. One row per step makes a loop of them, where a single row is
+# written out five times: a quarter of the time that a block takes to compile.
+NEWTON_SCHULZ = np.tile([3.4445, -4.7750, 2.0315], (5, 1))
 
 
 @lru_cache(FITS_HELD)
@@ -218,7 +221,12 @@ def muon_of(arrays: Callable[[jax.Array], Any]) -> optax.GradientTransformation:
     """
     layered = optax.chain(
         optax.clip_by_global_norm(LARGEST_GRADIENT),
-        optax.contrib.muon(ORTHOGONAL_RATE, adam_learning_rate=1.0, muon_weight_dimension_numbers=_matrix_axes),
+        optax.contrib.muon(
+            ORTHOGONAL_RATE,
+            ns_coeffs=NEWTON_SCHULZ,  # pyright: ignore[reportArgumentType]
+            adam_learning_rate=1.0,
+            muon_weight_dimension_numbers=_matrix_axes,
+        ),
     )
 
     def init(params: Any) -> Any:
@@ -313,17 +321,16 @@ def _weighing(loss: Loss) -> Objective:
 
 
 @lru_cache(FITS_HELD)
-def make_judge(form: NetworkForm) -> Callable[[jax.Array, jax.Array, jax.Array], jax.Array]:
+def make_judge(form: NetworkForm) -> CompiledAhead:
     """Return the compiled map from weights, a batch to settle by, and rows to what the parts say of the rows.
 
     These are log odds, the mean over the ensemble, shape (parts, batch, K - 1).
     """
 
-    @jax.jit
     def judge(weights: jax.Array, reference: jax.Array, rows: jax.Array) -> jax.Array:
         return ensemble_parts(settle_ensemble(form.networks(weights), reference), rows)
 
-    return judge
+    return CompiledAhead(judge)
 
 
 def held_out_cross_entropy(log_odds: Sequence[NDArray[np.floating]] | NDArray[np.floating]) -> float:

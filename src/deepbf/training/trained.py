@@ -94,3 +94,7 @@ class PartialTrainingError(SimulationError):
     """A simulator failed during training; `partial` holds the ensemble trained until then, if any."""
 
     partial: TrainedEnsemble | None = None
+
+
+class BudgetTooSmallError(RuntimeError):
+    """The budget was spent before the first step of training."""

@@ -47,7 +47,7 @@ from deepbf.training.intake import (
 from deepbf.training.optimise import Goal, flat_networks, init_state, make_block, make_judge, muon_of
 from deepbf.training.pool import FRESH_BYTES, POOL_BYTES, Pool
 from deepbf.training.schedule import MOST_PASSES, WARM_RATE, Budget, Clock, Schedule, fitting_batch_size
-from deepbf.training.trained import PartialTrainingError, TrainedEnsemble, TrainingRecord
+from deepbf.training.trained import BudgetTooSmallError, PartialTrainingError, TrainedEnsemble, TrainingRecord
 
 # Long enough to drown the cost of handing a task over, short enough to fill the pool smoothly.
 TASK_SECONDS = 0.05
@@ -206,6 +206,7 @@ class Trainer:
         self._state = init_state(weights, optimiser)
         self._block = make_block(self._form, goal.objective, optimiser)
         self._judge = make_judge(self._form)
+        self._compile_ahead(num_models, num_members, width)
         self._goal = goal
         planned = budget.planned_steps(num_models, batch_size)
         self._clock = Clock(seconds=budget.seconds, planned_steps=planned, started=started)
@@ -223,6 +224,22 @@ class Trainer:
         self._history: list[dict[str, float]] = []
         self._intake.feed(standardised)
 
+    def _compile_ahead(self, num_models: int, num_members: int, width: int) -> None:
+        """Have steps and judge compiled in the background, while the first simulations are prepared."""
+        most, batch_size = self._pool.most_steps_a_block, self._pool.batch_size
+        rows = partial(jax.ShapeDtypeStruct, dtype=jnp.float32)
+        self._block.ask(
+            self._state,
+            rows((most, num_members, num_models, batch_size, width)),
+            rows((most,)),
+            jax.ShapeDtypeStruct((), jnp.int32),
+        )
+        self._judge.ask(
+            self._state.weights,
+            rows((num_models * batch_size, self._inputs.width)),
+            rows((PREPARE_ROWS, self._inputs.width)),
+        )
+
     def run(self, bar: ProgressBar, stop: StopOnInterrupt) -> TrainedEnsemble:
         """Train until the budget is spent or Ctrl-C, and return the ensemble that did best on held-out simulations."""
         try:
@@ -234,7 +251,7 @@ class Trainer:
         if self._clock.num_done == 0:
             if stop.requested:
                 raise KeyboardInterrupt
-            raise RuntimeError(
+            raise BudgetTooSmallError(
                 f"no training step fitted into the budget: {self._pool.num_rows} data sets per model were simulated in "
                 f"{self._clock.elapsed():.1f} s. Pass more seconds, or an executor with more workers."
             )

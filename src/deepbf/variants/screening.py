@@ -10,20 +10,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 from numpy.typing import NDArray
 from rich.progress import Progress
 
 from deepbf import _checks
-from deepbf._compilation import compiled, in_batches
-from deepbf.estimator.bayes_factor import MANY_DATASETS, BayesFactor
+from deepbf.estimator.bayes_factor import BayesFactor
 from deepbf.layout.data_layout import NumObsRange
 from deepbf.models.model import Model, masked_where_absent
-from deepbf.networks.base import prepare
 from deepbf.simulation import CHUNK_SIZE, SimulationStream, Source
 from deepbf.standardise import Standardiser
-from deepbf.training.intake import prepared_at_once
+from deepbf.training.intake import PREPARE_ROWS, prepared_at_once
 from deepbf.training.schedule import Budget
 
 Summary = Callable[[Any], Any]
@@ -62,7 +59,7 @@ class View:
 
     def features(self, data: NDArray[np.generic]) -> NDArray[np.float64]:
         """Return the features of data sets as the ensemble reads them, one row each."""
-        read = in_batches(self._prepare, data, MANY_DATASETS, before=self.estimator.ensemble.standardiser)
+        read = self.estimator.summaries(data)
         return np.concatenate([self._leading(data), read[:, : self._num_read].astype(np.float64)], axis=1)
 
     def num_leading(self, data: NDArray[np.generic]) -> int:
@@ -79,10 +76,6 @@ class View:
     @cached_property
     def _num_read(self) -> int:
         return self.estimator.ensemble.preparation.layout(self.estimator.layout.shape).num_summary
-
-    @cached_property
-    def _prepare(self) -> Callable[[jax.Array], jax.Array]:
-        return compiled(prepare, self.estimator.ensemble.preparation)
 
 
 def summarise(summary: Summary, data: Any) -> NDArray[np.float64]:
@@ -278,7 +271,7 @@ class Simulator:
             kept.append(data[region.accepts(summaries)])
             num_undefined += int((~np.isfinite(summaries).all(axis=1)).sum())
             # Data sets give way to their features now and then, which bounds the memory for large ones.
-            if sum(map(len, kept)) >= MANY_DATASETS:
+            if sum(map(len, kept)) >= PREPARE_ROWS:
                 found.append(self.view.features(np.concatenate(kept)))
                 kept = []
             advance(len(data))

@@ -148,9 +148,9 @@ class Variants:
         --------
         >>> import deepbf
         >>> from deepbf.example import counts_example
-        >>> models = counts_example(num_obs=6).models
-        >>> variants = deepbf.fit_variants(models, 6, 2, posterior=False, steps=50, ensemble=2, progress=False)
-        >>> variants.partial([0, 1, 0, 2, 1, 0], training=2).log_bf.shape
+        >>> models = counts_example(num_obs=8).models
+        >>> variants = deepbf.fit_variants(models, 8, 2, posterior=False, steps=50, ensemble=2, progress=False)
+        >>> variants.partial([0, 1, 0, 2, 1, 0, 0, 3], training=2).log_bf.shape
         (1,)
         """
         batch = self._batch(data)
