@@ -1,5 +1,6 @@
 """Networks by name, each for the structures it is meant for."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -54,6 +55,14 @@ def test_every_network_is_finite_far_out(structure: str, network: str, data_shap
     data = np.stack([np.full(data_shape, value) for value in FAR])
     mixed = np.broadcast_to(np.resize(FAR, data_shape[:1]).reshape(-1, *[1] * (len(data_shape) - 1)), data_shape)
     assert np.isfinite(estimator.log_bf_members(np.concatenate([data, mixed[None]]))).all()
+
+
+@pytest.mark.parametrize(("structure", "network", "data_shape"), [*EVERY_INPUT, ("exchangeable", "committee", (13, 6))])
+def test_no_preparation_calls_lapack(structure: str, network: str, data_shape: tuple[int, ...]) -> None:
+    # Its threads wait for each other for ever where another part of the same program keeps them busy.
+    preparation = untrained(structure, network, data_shape).ensemble.preparation
+    program = jax.jit(preparation.__call__).lower(jax.ShapeDtypeStruct((4, *data_shape), np.float32))
+    assert "lapack" not in program.as_text()
 
 
 def test_few_scalar_observations_are_sorted_by_default() -> None:

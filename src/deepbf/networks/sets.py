@@ -375,6 +375,8 @@ MOST_CROSSED = 12
 PLAIN_VARIANCE = 1e-6
 # Of the trace of a correlation matrix, added before it is inverted: float32 has seven digits.
 RIDGE = 1e-4
+# Of what is eliminated: with the ridge only rounding makes it smaller.
+SMALLEST_PIVOT = 1e-5
 
 
 class SortedColumns(AbstractColumns):
@@ -467,7 +469,7 @@ def _second_moments(rows: jax.Array, there: jax.Array, number: jax.Array) -> jax
         return jnp.log(variance)
     scale = jnp.sqrt(variance)
     correlation = covariance / (scale[:, :, None] * scale[:, None, :])
-    precision = jnp.linalg.inv(correlation + RIDGE * jnp.eye(rows.shape[2]))
+    precision = inverse(correlation + RIDGE * jnp.eye(rows.shape[2]))
     own = jnp.maximum(jnp.diagonal(precision, axis1=1, axis2=2), PLAIN_VARIANCE)
     partial = -precision / jnp.sqrt(own[:, :, None] * own[:, None, :])
     first, second = np.triu_indices(rows.shape[2], 1)
@@ -475,6 +477,28 @@ def _second_moments(rows: jax.Array, there: jax.Array, number: jax.Array) -> jax
     # Fisher's transform: differences between strong correlations count.
     bounded = [jnp.arctanh(jnp.clip(pair, -0.9999, 0.9999)) for pair in pairs]
     return jnp.concatenate([jnp.log(variance), -jnp.log(own), *bounded], axis=1)
+
+
+def inverse(matrices: jax.Array) -> jax.Array:
+    """Return the inverses of small positive definite matrices, shape (batch, columns, columns).
+
+    By Gauss and Jordan's eliminations, all matrices at once. `jnp.linalg.inv` calls LAPACK, whose threads wait for each
+    other for ever where another part of the same program keeps them busy: on two cores, a fit of sets of 42 vectors of
+    6 columns never came to an end.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> inverse(jnp.array([[[2.0, 1.0], [1.0, 1.0]]])).tolist()
+    [[[1.0, -1.0], [-1.0, 2.0]]]
+    """
+    # Matrices side by side: every step is vectorised over them.
+    left = jnp.moveaxis(matrices, 0, 2)
+    for k in range(left.shape[0]):
+        pivot = jnp.maximum(left[k, k], SMALLEST_PIVOT)
+        row, column = left[k] / pivot, left[:, k]
+        left = (left - column[:, None] * row).at[k].set(row).at[:, k].set(-column / pivot).at[k, k].set(1.0 / pivot)
+    return jnp.moveaxis(left, 2, 0)
 
 
 def plain_set(pilot: Pilot) -> PlainView:
