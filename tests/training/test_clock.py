@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from deepbf.training import schedule as clock_module
-from deepbf.training.schedule import BLOCK_SECONDS, CHECK_SHARE, Clock
+from deepbf.training.schedule import BLOCK_SECONDS, CHECK_SHARE, MOST_CHECKING, Clock
 
 
 class FakeTime:
@@ -96,7 +96,7 @@ def run_by_seconds(
         if clock.check_due():
             checks.append(clock.share())
             wall.now += check
-            clock.reserve = 1.5 * check
+            clock.check_seconds = check
     return clock, shares, checks
 
 
@@ -109,10 +109,18 @@ def test_seconds_are_spent_and_not_overspent(wall: FakeTime, step: float, compil
 
 
 def test_time_is_kept_back_for_the_last_check(wall: FakeTime) -> None:
-    clock, _, checks = run_by_seconds(wall, 20.0, step=0.01, compilation=2.0, check=0.2)
-    assert 20.0 - 0.3 - 0.25 <= clock.elapsed() <= 20.0 - 0.2
+    clock, _, checks = run_by_seconds(wall, 20.0, step=0.01, compilation=2.0, check=0.06)
+    assert 20.0 - 0.09 - 0.25 <= clock.elapsed() <= 20.0 - 0.06
     # One check each twentieth of the training.
     assert 15 <= len(checks) <= 21
+
+
+def test_dear_checks_are_few(wall: FakeTime) -> None:
+    clock, _, checks = run_by_seconds(wall, 20.0, step=0.01, compilation=2.0, check=0.4)
+    assert 20.0 - 0.6 - 0.25 <= clock.elapsed() <= 20.0 - 0.4
+    # After the first, whose cost was not known, they take about so much of the time.
+    assert 3 <= len(checks)
+    assert 0.4 * (len(checks) - 2) <= 1.1 * MOST_CHECKING * 18.0
 
 
 def test_shares_of_seconds_run_from_0_to_1(wall: FakeTime) -> None:

@@ -34,6 +34,8 @@ NUM_BINS = 512
 SMALLEST_GAP = 1e-30
 # Beyond the reach of any slope times any standardised value.
 FAR_BELOW = 1e37
+# Of more columns than these a product of matrices is faster than one that fuses with the ramps.
+FEW_COLUMNS = 8
 # Observations in one fused step of the pooling loop: wide enough to amortise the loop, small enough for registers.
 UNROLL = 8
 
@@ -93,9 +95,13 @@ class SoftHistogram(Storable):
     def _add(self, total: jax.Array, group: jax.Array, num_columns: int) -> jax.Array:
         for row in group:
             observation, below = row[:, :num_columns], row[:, num_columns:]
-            # For one column a product of matrices is a plain product, and fuses with what follows.
-            climbed = observation * self.slope if num_columns == 1 else observation @ self.slope
-            climbed = climbed + self.intercept
+            climbed = self.intercept
+            if num_columns <= FEW_COLUMNS:
+                # Column by column rather than as a product of matrices: it fuses with the rest.
+                for k in range(num_columns):
+                    climbed = climbed + observation[:, k : k + 1] * self.slope[k]
+            else:
+                climbed = climbed + observation @ self.slope
             total = total + jnp.clip(climbed + below if below.shape[1] else climbed, 0.0, 1.0)
         return total
 

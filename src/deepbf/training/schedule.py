@@ -71,8 +71,10 @@ def fitting_batch_size(wanted: int, num_datasets: float) -> int:
 
 # A block this long keeps the bar moving and Ctrl-C prompt.
 BLOCK_SECONDS = 0.25
-# Held-out losses are taken after each such share of the budget.
+# Held-out losses are taken after each such share of the budget, and may take so much of the time between two of them: of
+# series, which networks read slowly, they took a quarter of ten seconds.
 CHECK_SHARE = 0.05
+MOST_CHECKING = 0.08
 
 
 class Clock:
@@ -91,8 +93,8 @@ class Clock:
         self._check_every = 1 if planned_steps is None else math.ceil(planned_steps * CHECK_SHARE)
         self._checked_at = 0.0
         self._num_booked = 0
-        # Time to keep back for the last held-out loss; learned from the first one.
-        self.reserve = 0.0
+        # What a held-out loss takes; learned from the one before.
+        self.check_seconds = 0.0
         self.num_done = 0
 
     @property
@@ -165,15 +167,21 @@ class Clock:
             return self.num_done % self._check_every == 0
         if self.share() < self._checked_at:
             return False
-        self._checked_at = self.share() + CHECK_SHARE
+        dear = self.check_seconds / MOST_CHECKING / self._training_seconds()
+        self._checked_at = self.share() + max(CHECK_SHARE, dear)
         return True
+
+    @property
+    def _reserve(self) -> float:
+        """Time to keep back for the last held-out loss."""
+        return 1.5 * self.check_seconds
 
     def _seconds_left(self) -> float:
         booked_not_done = (self._num_booked - self.num_done) * (self._step_seconds or 0.0)
-        return (self._seconds or 0.0) - self.reserve - self.elapsed() - booked_not_done
+        return (self._seconds or 0.0) - self._reserve - self.elapsed() - booked_not_done
 
     def _training_seconds(self) -> float:
-        return max(1e-3, (self._seconds or 0.0) - self.reserve - (self._first_step_at or self.elapsed()))
+        return max(1e-3, (self._seconds or 0.0) - self._reserve - (self._first_step_at or self.elapsed()))
 
 
 @dataclass(frozen=True)
