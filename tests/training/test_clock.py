@@ -119,7 +119,7 @@ def test_dear_checks_are_few(wall: FakeTime) -> None:
     clock, _, checks = run_by_seconds(wall, 20.0, step=0.01, compilation=2.0, check=0.4)
     assert 20.0 - 0.6 - 0.25 <= clock.elapsed() <= 20.0 - 0.4
     # After the first, whose cost was not known, they take about so much of the time.
-    assert 3 <= len(checks)
+    assert len(checks) >= 3
     assert 0.4 * (len(checks) - 2) <= 1.1 * MOST_CHECKING * 18.0
 
 

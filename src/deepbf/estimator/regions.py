@@ -63,9 +63,10 @@ MOST_DRAWN = 50_000_000
 COUNTED_AT_ONCE = 50_000
 MOST_INSIDE = 60_000
 MOST_COUNTED = 20_000_000
-# The window is a normal density so many times as wide as the posterior, along each of its axes. Excess work falls with
-# it, and so does what it keeps of the posterior.
-WINDOW_WIDTH = 2.0
+# The window is a normal density so many times as wide as the posterior, along each of its axes: the first of these at
+# which what it keeps of the posterior is known this well. Excess work grows with it, and that share comes nearer to 1.
+WINDOW_WIDTHS = (2.0, 3.0, 4.5)
+MOST_KEPT_ERROR = 0.05
 # What the regression is off by, as a share of the log of what the window keeps of the posterior. On four data sets of
 # weapon-sum, six windows, the difference from the exact one was 0.13 of it (root mean square).
 KEPT_UNKNOWN = 0.15
@@ -224,27 +225,37 @@ class TruncatedPrior:
 
 @dataclass(frozen=True)
 class Window:
-    """A normal density about the posterior, at most 1, and a multiple of it in width.
+    """A normal density about the posterior, at most 1, and `width` times as wide.
 
     `mean` and `covariance` are those of points that stand for the posterior, on the region's scale.
     """
 
     mean: NDArray[np.float64]
     covariance: NDArray[np.float64]
+    width: float
 
     @classmethod
-    def about(cls, points: NDArray[np.float64]) -> Window:
+    def about(cls, points: NDArray[np.float64], width: float) -> Window:
         """Return the window about points that stand for the posterior, shape (points, coordinates)."""
         spread = 1e-9 * np.eye(points.shape[1])
-        return cls(np.median(points, axis=0), np.atleast_2d(np.cov(points.T)) + spread)
+        return cls(np.median(points, axis=0), np.atleast_2d(np.cov(points.T)) + spread, width)
 
     def log_weight(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the log of the window at each point."""
-        return -0.5 * self._distance(scores) / WINDOW_WIDTH**2
+        return -0.5 * self._distance(scores) / self.width**2
 
     def log_posterior(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the log density of the normal that stands for the posterior, up to a constant."""
         return -0.5 * self._distance(scores)
+
+    def kept(self, points: NDArray[np.float64]) -> tuple[float, float]:
+        """Return the log of what it keeps of the posterior, for which these points stand, and its standard error."""
+        kept = np.exp(self.log_weight(points))
+        # By the points, and if the posterior were normal: they differ by what a few points and a regression are off.
+        log_kept = math.log(kept.mean())
+        if_normal = -0.5 * points.shape[1] * math.log1p(self.width**-2)
+        chance = kept.std() / kept.mean() / math.sqrt(len(kept))
+        return log_kept, math.hypot(chance, log_kept - if_normal, KEPT_UNKNOWN * log_kept)
 
     def _distance(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         away = np.linalg.solve(np.linalg.cholesky(self.covariance), (scores - self.mean).T)
@@ -494,8 +505,8 @@ def counted(
 ) -> Zoom:
     """Return the zoom with what its region keeps of the prior, counted among fresh draws, and with a window.
 
-    `standing` are points that stand for the posterior; without them, or where too few draws of the prior are among
-    them, there is no window.
+    `standing` are points that stand for the posterior; without them, where what a window keeps of it is not known well,
+    or where too few draws of the prior are among them, there is no window.
     """
     assert model.prior is not None
     region = zoom.region
@@ -522,25 +533,27 @@ def counted(
     zoom = replace(zoom, log_share=math.log(share), share_error=math.sqrt((1.0 - share) / inside))
     if standing is None:
         return zoom
-    window, params = Window.about(standing), _joined(found)
+    params = _joined(found)
     scores = region.scale(params)
+    for width in WINDOW_WIDTHS:
+        window = Window.about(standing, width)
+        log_kept, kept_error = window.kept(standing)
+        if kept_error <= MOST_KEPT_ERROR:
+            break
+    else:
+        return zoom
     log_weights = window.log_weight(scores)
     # What the likelihood at the draws should be: the posterior over the prior, which is standard normal on this scale.
     log_likelihood = window.log_posterior(scores) + 0.5 * (scores**2).sum(axis=1)
     num_standing = effective_number(log_weights + log_likelihood)
     if num_standing < FEWEST_STANDING:
         return zoom
-    kept = np.exp(window.log_weight(standing))
-    # By the points, and if the posterior were normal: they differ by what a few points and a regression can be off.
-    log_kept = math.log(kept.mean())
-    if_normal = -0.5 * scores.shape[1] * math.log1p(WINDOW_WIDTH**-2)
-    chance = kept.std() / kept.mean() / math.sqrt(len(kept))
     return replace(
         zoom,
         log_share=float(np.asarray(logsumexp(log_weights))) - math.log(drawn),
         share_error=1.0 / math.sqrt(num_standing),
         log_kept=log_kept,
-        kept_error=math.hypot(chance, log_kept - if_normal, KEPT_UNKNOWN * log_kept),
+        kept_error=kept_error,
         prior=WindowedPrior.of(params, log_weights),
     )
 

@@ -71,8 +71,8 @@ def fitting_batch_size(wanted: int, num_datasets: float) -> int:
 
 # A block this long keeps the bar moving and Ctrl-C prompt.
 BLOCK_SECONDS = 0.25
-# Held-out losses are taken after each such share of the budget, and may take so much of the time between two of them: of
-# series, which networks read slowly, they took a quarter of ten seconds.
+# Held-out losses are taken after each such share of the budget, and may take so much of the time between two of them:
+# of series, which networks read slowly, they took a quarter of ten seconds.
 CHECK_SHARE = 0.05
 MOST_CHECKING = 0.08
 

@@ -60,10 +60,10 @@ PATIENCE_SECONDS = 1.0
 # them again teach more than more of them would. Data 1 (i), n = 128, 40 s, one run each: with as much time for each,
 # 8,300 steps and an excess of 1.0e-4; with this share, 14,900 steps and 0.7e-4 from a fifth of the simulations.
 FEED_SHARE = 0.25
-# Draws for each simulation, by a member that owns half of them, from which on new ones go before steps. Excess after 20 s
-# with two draws, as a share of that with one, one run each: AR(1) or MA(1) 0.98, pairs 0.54, random effects 0.77, Data
-# 1 (i) 0.64, t-test 0.76, hidden states 0.77, weapon-sum 0.81; correlated covariates 1.32, series-event 1.27. With three
-# it was 0.6 to 1.3 of one, with six mostly more.
+# Draws for each simulation, by a member that owns half of them, from which on new ones go before steps. Excess after
+# 20 s with two draws, as a share of that with one, one run each: AR(1) or MA(1) 0.98, pairs 0.54, random effects 0.77,
+# Data 1 (i) 0.64, t-test 0.76, hidden states 0.77, weapon-sum 0.81; correlated covariates 1.32, series-event 1.27.
+# With three it was 0.6 to 1.3 of one, with six mostly more.
 WORN_PASSES = 2.0
 # Of the most passes over simulations, those that are allowed at the start.
 FEWEST_PASSES = 6
