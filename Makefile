@@ -28,7 +28,7 @@ demo: setup ## run the built-in example
 test: lint types test-fast ## what every change must pass: style, types, fast tests
 
 test-fast: setup ## the fast tests and the doctests
-	$(BIN)/python -m pytest -n 2 --dist loadfile --durations=40
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=40
 
 test-slow: setup ## the slow tests
 	$(BIN)/python -m pytest -m slow

@@ -71,12 +71,13 @@ def folder() -> str | None:
 def test_a_fit_of_shapes_seen_before_compiles_nothing(
     models: Any, structure: str, budget: dict[str, Any], count_programs: list[str]
 ) -> None:
+    jax.jit(lambda value: value + 1.0)(0.0)
+    assert count_programs, "programs are not counted"
     observed = np.asarray(models[0].simulate(1, seed=5).data)[0]
     for seed in (1, 2):
+        # Those of the first fit may be there from other tests.
         count_programs.clear()
         deepbf.fit(models, structure=structure, seed=seed, progress=False, **budget).compare(observed)
-        if seed == 1:
-            assert count_programs
     assert count_programs == []
 
 

@@ -17,6 +17,7 @@ def fields() -> deepbf.BayesFactor:
     return deepbf.fit(STUDY.models, structure="image", network="summary", steps=250, ensemble=2, seed=1, progress=False)
 
 
+@pytest.mark.slow
 def test_answers_are_near_the_exact_ones(fields: deepbf.BayesFactor) -> None:
     data = np.concatenate([model.simulate(500, seed=5).data for model in STUDY.models])
     exact = STUDY.exact_log_bf(data)
@@ -24,6 +25,7 @@ def test_answers_are_near_the_exact_ones(fields: deepbf.BayesFactor) -> None:
     assert np.sqrt(np.mean((fields.log_bf(data) - exact) ** 2)) < 0.35 * np.std(exact)
 
 
+@pytest.mark.slow
 def test_a_reload_answers_bit_for_bit_the_same(fields: deepbf.BayesFactor, tmp_path: Path) -> None:
     data = STUDY.models[0].simulate(20, seed=6).data
     fields.save(tmp_path / "fields.deepbf")
@@ -32,6 +34,7 @@ def test_a_reload_answers_bit_for_bit_the_same(fields: deepbf.BayesFactor, tmp_p
     assert_array_equal(loaded.log_bf_members(data), fields.log_bf_members(data))
 
 
+@pytest.mark.slow
 def test_a_constant_image_has_an_answer(fields: deepbf.BayesFactor) -> None:
     constant = np.stack([np.full((8, 8), value) for value in (0.0, 1.0, -1e300, 1e-300)])
     assert np.isfinite(fields.log_bf_members(constant)).all()

@@ -101,6 +101,7 @@ def test_parameters_in_a_dict() -> None:
     assert zoom.region.holds(params).all()
 
 
+@pytest.mark.slow
 def test_ten_parameters() -> None:
     model = deepbf.Model(
         "ten",

@@ -227,6 +227,7 @@ def test_same_seed_same_answer_on_any_executor(normal_mean: deepbf.BayesFactor) 
     assert tailored(observed, normal_mean, num_simulations=20_000, seed=2).log_bf != alone.log_bf
 
 
+@pytest.mark.slow
 def test_an_estimator_for_a_range_of_sizes(any_number: deepbf.BayesFactor) -> None:
     observed = np.random.default_rng(5).normal(0.4, 1.0, 12)
     answer = tailored(observed, any_number, models=simulators.ANY_NUMBER, summary=lambda data: data.mean(axis=1))

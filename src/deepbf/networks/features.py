@@ -98,8 +98,8 @@ class SoftHistogram(Storable):
             climbed = self.intercept
             if num_columns <= FEW_COLUMNS:
                 # Column by column rather than as a product of matrices: it fuses with the rest.
-                for k in range(num_columns):
-                    climbed = climbed + observation[:, k : k + 1] * self.slope[k]
+                for value, slope in zip(jnp.split(observation, num_columns, axis=1), self.slope, strict=True):
+                    climbed = climbed + value * slope
             else:
                 climbed = climbed + observation @ self.slope
             total = total + jnp.clip(climbed + below if below.shape[1] else climbed, 0.0, 1.0)
