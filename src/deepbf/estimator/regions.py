@@ -288,9 +288,10 @@ def _rows(params: Any, places: NDArray[np.intp]) -> Any:
 
 
 def _joined(parts: list[Any]) -> Any:
+    """Return parameters, or data sets, one part after another; masked where any part is."""
     if isinstance(parts[0], Mapping):
-        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    return np.concatenate(parts)
+        return {name: _joined([part[name] for part in parts]) for name in parts[0]}
+    return np.ma.concatenate(parts) if any(map(np.ma.isMaskedArray, parts)) else np.concatenate(parts)
 
 
 @dataclass(frozen=True)
@@ -452,14 +453,7 @@ def simulate_beside(
         finally:
             for future in futures:
                 future.cancel()
-    data = _joined_data([part.data for part in parts])
-    return _joined([part.params for part in parts]), read(data)
-
-
-def _joined_data(parts: list[Any]) -> Any:
-    if isinstance(parts[0], Mapping):
-        return {name: np.ma.concatenate([part[name] for part in parts]) for name in parts[0]}
-    return np.ma.concatenate(parts) if any(np.ma.isMaskedArray(part) for part in parts) else np.concatenate(parts)
+    return _joined([part.params for part in parts]), read(_joined([part.data for part in parts]))
 
 
 def posterior_points(

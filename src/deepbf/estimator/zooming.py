@@ -51,8 +51,9 @@ ROUND_SHARE = 0.01
 FEWEST_A_ROUND, MOST_A_ROUND = 256, 4096
 # Of the seconds that are left, what counting draws of the priors may take.
 COUNTING_SHARE = 0.1
-# The least of a budget that is worth a second fit, in seconds, steps and simulations per model.
-LEAST_SECONDS, LEAST_STEPS, LEAST_SIMULATIONS = 3.0, 50, 256
+# The least simulations in all, and the least of a budget that is worth a second fit.
+LEAST_SIMULATIONS = 512
+LEAST_LEFT = {"seconds": 3.0, "steps": 50, "num_simulations": 4 * LEAST_SIMULATIONS}
 # Log odds of the narrowed models at the data, up to which both make data like them often enough.
 MOST_ODDS = 4.0
 # A wider interval says little: a factor of 3 in the Bayes factor either way.
@@ -251,7 +252,7 @@ def compare(
         )  # fmt: skip
         try:
             try:
-                estimator = run(**_share_of(budget, GLOBAL_SHARE))
+                estimator = run(**budget.share(GLOBAL_SHARE))
             except BudgetTooSmallError:
                 # The first time, compiling takes long; it is done now.
                 left = _left_of(budget, started, 0, 0)["seconds"]
@@ -295,7 +296,8 @@ def zoom_in(
     regions_seed, fit_seed = np.random.SeedSequence((seed, 1)).spawn(2)
     not_zoomed = _unzoomed(before, num_trained)
     interrupted = estimator.record.stopped == "interrupted" and num_trained > 0
-    if interrupted or not _worth(budget, started, num_trained):
+    left = _left_of(budget, started, num_trained, 0)
+    if interrupted or any(number < LEAST_LEFT[name] for name, number in left.items()):
         return not_zoomed
     try:
         say("2 of 3: looking for the parameters that could have made the data")
@@ -346,29 +348,13 @@ def _check_early(model_set: ModelSet, observed: Data, structure: Any, covariates
     layout.seen(few).check_one("observed", observed)
 
 
-def _share_of(budget: Budget, share: float) -> dict[str, Any]:
-    """Return a share of a budget, as `fit` takes it."""
-    if budget.steps is not None:
-        return {"steps": math.ceil(share * budget.steps)}
-    if budget.num_simulations is not None:
-        return {"num_simulations": math.ceil(share * budget.num_simulations)}
-    return {"seconds": share * (budget.seconds or 0.0)}
-
-
 def _left_of(budget: Budget, started: float, num_trained: int, num_looked: int) -> dict[str, Any]:
     """Return what is left of a budget, as `fit` takes it."""
     if budget.steps is not None:
         return {"steps": budget.steps - (math.ceil(GLOBAL_SHARE * budget.steps) if num_trained else 0)}
     if budget.num_simulations is not None:
-        return {"num_simulations": max(2 * LEAST_SIMULATIONS, budget.num_simulations - num_trained - num_looked)}
-    return {"seconds": max(LEAST_SECONDS / 2, (budget.seconds or 0.0) - (time.monotonic() - started))}
-
-
-def _worth(budget: Budget, started: float, num_trained: int) -> bool:
-    """Return whether what is left of a budget is enough for a second fit."""
-    left = _left_of(budget, started, num_trained, 0)
-    least = {"seconds": LEAST_SECONDS, "steps": LEAST_STEPS, "num_simulations": 8 * LEAST_SIMULATIONS}
-    return all(value >= least[name] for name, value in left.items())
+        return {"num_simulations": max(LEAST_SIMULATIONS, budget.num_simulations - num_trained - num_looked)}
+    return {"seconds": max(LEAST_LEFT["seconds"] / 2, (budget.seconds or 0.0) - (time.monotonic() - started))}
 
 
 def _locate_all(

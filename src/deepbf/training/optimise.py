@@ -286,36 +286,25 @@ def classification(kind_of: KindOf, loss: Loss, *, weighted: bool = False, stack
 
     With `stacks`, simple classifiers may join the networks where simulations are few.
     """
-    objective = _weighing(loss) if weighted else classifying(loss)
-    return Goal(kind_of, objective, held_out_cross_entropy, stacks=stacks)
+    return Goal(kind_of, classifying(loss, weighted=weighted), held_out_cross_entropy, stacks=stacks)
 
 
 @lru_cache(FITS_HELD)
-def classifying(loss: Loss) -> Objective:
-    """Return the mean loss of the network's log odds on a mini-batch of shape (models, batch, width)."""
+def classifying(loss: Loss, *, weighted: bool = False) -> Objective:
+    """Return the mean loss of the network's log odds on a mini-batch of shape (models, batch, width).
 
-    def objective(network: AbstractNetwork, batch: jax.Array, step: jax.Array) -> jax.Array:
-        del step
-        num_models, batch_size, width = batch.shape
-        labels = jnp.repeat(jnp.arange(num_models), batch_size)
-        # Parts share no weights, so the sum of their losses trains each as if it were alone.
-        parts = network.parts(batch.reshape(num_models * batch_size, width))
-        return sum(loss(log_odds, labels).mean() for log_odds in parts)  # pyright: ignore[reportReturnType]
-
-    return objective
-
-
-@lru_cache(FITS_HELD)
-def _weighing(loss: Loss) -> Objective:
-    """Return the weighted mean loss on a mini-batch whose last column holds the weights."""
+    With `weighted`, the last column holds how much each row counts.
+    """
 
     def objective(network: AbstractNetwork, batch: jax.Array, step: jax.Array) -> jax.Array:
         del step
         num_models, batch_size, width = batch.shape
         rows = batch.reshape(num_models * batch_size, width)
         labels = jnp.repeat(jnp.arange(num_models), batch_size)
-        parts = network.parts(rows[:, :-1])
-        return sum((rows[:, -1] * loss(log_odds, labels)).mean() for log_odds in parts)  # pyright: ignore[reportReturnType]
+        counts = rows[:, -1] if weighted else 1.0
+        # Parts share no weights, so the sum of their losses trains each as if it were alone.
+        parts = network.parts(rows[:, :-1] if weighted else rows)
+        return sum((counts * loss(log_odds, labels)).mean() for log_odds in parts)  # pyright: ignore[reportReturnType]
 
     return objective
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +51,13 @@ class Budget:
             least = 2 * CHUNK_SIZE * num_models
             return cls(num_simulations=_checks.check_count("num_simulations", num_simulations, least=least))
         return cls(seconds=_checks.check_positive("seconds", DEFAULT_SECONDS if seconds is None else seconds))
+
+    def share(self, share: float) -> dict[str, Any]:
+        """Return a share of the budget, as `fit` takes it."""
+        if self.seconds is not None:
+            return {"seconds": share * self.seconds}
+        given = {"steps": self.steps, "num_simulations": self.num_simulations}
+        return {name: math.ceil(share * number) for name, number in given.items() if number is not None}
 
     def expected_datasets(self, num_models: int, datasets_a_second: float) -> float:
         """Return how many data sets per model it will bring, at this pace of simulation."""
