@@ -408,6 +408,8 @@ class Trainer:
         if isinstance(networks, Committee):
             networks = networks.believing(spread_weights(self._believed, len(best)))
         answer = compiled(mean_log_odds, networks)
+        reference = np.stack([in_batches(answer, rows, PREPARE_ROWS) for rows in self._held_out_rows()])
+        typicality = self._intake.typicality(self._inputs)
         record = TrainingRecord(
             num_steps=self._clock.num_done,
             num_simulations=self._intake.num_simulations,
@@ -423,9 +425,9 @@ class Trainer:
             self._preparation,
             networks,
             record,
-            np.stack([in_batches(answer, rows, PREPARE_ROWS) for rows in self._held_out_rows()]),
+            reference,
             num_obs_of(self._held_out_rows(), self._inputs, self._layout),
-            typicality=self._intake.typicality(self._inputs),
+            typicality=typicality,
             any_order=self._any_order,
         )
 
