@@ -254,6 +254,8 @@ def compare(
             try:
                 estimator = run(**budget.share(GLOBAL_SHARE))
             except BudgetTooSmallError:
+                if budget.seconds is None:
+                    raise
                 # The first time, compiling takes long; it is done now.
                 left = _left_of(budget, started, 0, 0)["seconds"]
                 say(f"        preparing took long; training again, with half of the {left:.0f} seconds that are left")
